@@ -1,0 +1,154 @@
+"""Task and TaskSet: what synthesis makes and training reads. Frozen, content-addressed, JSONL in and out."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kgsynth.concept import SourceSpan, content_id
+from kgsynth.errors import DuplicateError, TaskError
+
+GRANULARITIES = ("broad", "middle", "atomic")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifierSpec:
+    """Which verifier scores answers to a task, and with what. `params` is plain JSON and never shown to the policy."""
+
+    name: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """Where a task came from: concepts, source spans with their licences, and what wrote it."""
+
+    concepts: tuple[str, ...]  # Concept.id, the one tested first
+    names: tuple[str, ...]  # their names, for people
+    spans: tuple[SourceSpan, ...]
+    licences: tuple[str, ...]  # of the spans' sources, same order
+    author: str  # LLM.name or "programmatic"
+    seed: int = 0  # of the sample that asked for it
+    index: int = 0  # item i of anything sampled depends on (seed, i) only
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A prompt and a verifier. The identity is what the policy sees and what the verifier checks, nothing else."""
+
+    type: str  # "implement", "predict", "cloze", "choice", ...
+    domain: str
+    granularity: str  # one of GRANULARITIES
+    prompt: str
+    verifier: VerifierSpec
+    reference: str  # an answer text that the verifier accepts (the oracle)
+    wrong: tuple[str, ...]  # planted answers that it must reject, at least one
+    provenance: Provenance
+    difficulty: Mapping[str, float] = field(default_factory=dict)  # hints, e.g. {"prompt_chars": 210, "level": 3}
+
+    @property
+    def id(self) -> str:
+        params = json.dumps(self.verifier.params, sort_keys=True, ensure_ascii=False)
+        return content_id("t", self.type, self.prompt, self.verifier.name, params)
+
+    def to_json(self) -> str:
+        """One line of JSON, keys in declaration order, the id first."""
+        return json.dumps({"id": self.id, **dataclasses.asdict(self)}, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, line: str) -> Task:
+        """Inverse of to_json. Raises TaskError naming what is wrong (bad JSON, missing or unknown key, id mismatch)."""
+        try:
+            row = json.loads(line)
+            wanted = row.pop("id", None)
+            task = cls(**_from_row(row))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise TaskError(f"not a task: {error} in {line[:80]!r}") from error
+        if wanted not in (None, task.id):
+            raise TaskError(f"task {wanted} was edited: its content gives {task.id}")
+        return task
+
+
+def _from_row(row: dict[str, Any]) -> dict[str, Any]:
+    provenance = dict(row["provenance"])
+    spans = tuple(SourceSpan(**span) for span in provenance.pop("spans"))
+    tuples = {key: tuple(provenance.pop(key)) for key in ("concepts", "names", "licences")}
+    return {
+        **row,
+        "verifier": VerifierSpec(**row["verifier"]),
+        "wrong": tuple(row["wrong"]),
+        "provenance": Provenance(spans=spans, **tuples, **provenance),
+    }
+
+
+class TaskSet(Sequence[Task]):
+    """An ordered set of tasks, each id once."""
+
+    def __init__(self, tasks: Iterable[Task] = ()) -> None:
+        """Raises DuplicateError when two tasks have the same id."""
+        self._tasks = tuple(tasks)
+        ids = Counter(task.id for task in self._tasks)
+        if repeated := [i for i, n in ids.items() if n > 1]:
+            raise DuplicateError(f"{len(repeated)} task ids occur more than once, the first is {repeated[0]}")
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def __getitem__(self, i: Any) -> Any:
+        return TaskSet(self._tasks[i]) if isinstance(i, slice) else self._tasks[i]
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self._tasks)
+
+    def __repr__(self) -> str:
+        counts = Counter(task.type for task in self._tasks)
+        return f"TaskSet({len(self)} tasks: {', '.join(f'{n} {t}' for t, n in sorted(counts.items()))})"
+
+    def filter(self, keep: Callable[[Task], bool]) -> TaskSet:
+        return TaskSet(task for task in self._tasks if keep(task))
+
+    def split(self, held_out: float = 0.2, *, seed: int = 0) -> tuple[TaskSet, TaskSet]:
+        """(train, held out), by concept: every task of one tested concept falls on one side.
+
+        A concept's side depends on (seed, concept id) only, so that it never changes when tasks are added.
+        """
+        if not 0 <= held_out <= 1:
+            raise TaskError(f"held_out must be a share between 0 and 1, not {held_out}")
+        bound = int(held_out * 2**32)
+
+        def is_held_out(task: Task) -> bool:
+            return int(content_id("split", str(seed), task.provenance.concepts[0])[-8:], 16) < bound
+
+        return self.filter(lambda t: not is_held_out(t)), self.filter(is_held_out)
+
+    def save(self, path: str | Path) -> None:
+        """Write JSONL atomically: a reader sees the old file or the new one."""
+        path = Path(path)
+        part = path.with_name(path.name + ".part")
+        with part.open("w", encoding="utf-8") as file:
+            file.writelines(task.to_json() + "\n" for task in self._tasks)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> TaskSet:
+        """Read JSONL. Raises TaskError naming file and line, DuplicateError on a repeated id."""
+        tasks = []
+        try:
+            lines = Path(path).read_text(encoding="utf-8").split("\n")
+        except OSError as error:
+            raise TaskError(f"cannot read tasks from {path}: {error.strerror}; make them with `kgsynth run`") from error
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    tasks.append(Task.from_json(line))
+                except TaskError as error:
+                    raise TaskError(f"{path}:{number}: {error}") from error
+        return cls(tasks)
