@@ -25,7 +25,7 @@ class FrontierItem:
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What one agent wants to write. Applied in the order: sources, concepts, edges, decisions, frontier.
+    """What one agent wants to write. Applied in the order: sources, concepts, merges, edges, decisions, frontier.
 
     * A concept whose id exists is not inserted again: its aliases and keywords are merged in, a missing
       definition is filled, and `atomic` is set if it was None before or is given now.
@@ -34,10 +34,15 @@ class Change:
     * `enqueue` items whose concept is already in the frontier (waiting, leased or done) are ignored.
     * `done` marks frontier items as finished; committing the same change twice changes nothing.
     * `max_concepts` caps the number of concepts in the store: further new ones (and their edges) are dropped and recorded.
+      A frontier item whose concept is not in the store is not queued.
+    * `merges` are (keep, fold) pairs: everything of `fold` (names, edges in both directions, frontier item) moves to `keep`,
+      double edges are folded, self-loops dropped, and the id `fold` means `keep` from then on, in every later change and
+      lookup. A merge that would close a cycle is refused; done and refused ones are both recorded as Decisions.
     """
 
     sources: tuple[Source, ...] = ()
     concepts: tuple[Concept, ...] = ()
+    merges: tuple[tuple[str, str], ...] = ()  # (keep, fold), concept ids
     edges: tuple[Edge, ...] = ()
     decisions: tuple[Decision, ...] = ()
     enqueue: tuple[FrontierItem, ...] = ()
@@ -51,8 +56,9 @@ class CommitResult:
 
     added: tuple[str, ...] = ()  # concept ids inserted
     linked: tuple[str, ...] = ()  # edge ids inserted
-    refused: tuple[Edge, ...] = ()  # edges that would have closed a cycle
+    refused: tuple[Edge, ...] = ()  # edges that would have closed a cycle, or whose ends do not both exist
     dropped: tuple[str, ...] = ()  # concept ids over the cap
+    merged: tuple[str, ...] = ()  # concept ids folded into another
 
 
 @runtime_checkable
@@ -64,14 +70,19 @@ class GraphStore(Protocol):
 
     def commit(self, change: Change) -> CommitResult: ...
 
-    def concept(self, concept_id: str) -> Concept | None: ...
-
-    def concepts(self) -> list[Concept]:
-        """All concepts, in the order in which they were inserted."""
+    def version(self) -> tuple[int, int]:
+        """(merges, changes) so far. `changes` grows with every commit that altered a concept or an edge. A reader that
+        keeps a copy asks for what is new `since` its `changes`, and reads all again when `merges` has grown."""
         ...
 
-    def edges(self) -> list[Edge]:
-        """All edges, in the order in which they were inserted."""
+    def concept(self, concept_id: str) -> Concept | None: ...
+
+    def concepts(self, since: int = 0) -> list[Concept]:
+        """All concepts (altered after `since`), in the order in which they were inserted."""
+        ...
+
+    def edges(self, since: int = 0) -> list[Edge]:
+        """All edges (altered after `since`), in the order in which they were inserted."""
         ...
 
     def find(self, key: str) -> list[Concept]:
