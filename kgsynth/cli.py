@@ -1,0 +1,152 @@
+"""The command line: `kgsynth run RECIPE` does everything up to the task set; every command can be stopped and repeated.
+
+Exit codes: 0 done; 1 an error of ours, printed in one line; 2 wrong usage; 130 stopped by Ctrl-C (run it again to go on).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kgsynth import __version__
+from kgsynth.errors import KgsynthError
+
+if TYPE_CHECKING:
+    from kgsynth.stages import Recipe, Run
+
+RECIPE_HELP = "a TOML file with the tables [run] [corpus] [embed] [llm] [store] [grow] [sample] [synthesize] [trainer]"
+EXAMPLES = """\
+examples:
+  kgsynth run recipes/demo.toml                          grow a graph and make tasks, here and offline
+  kgsynth run recipes/demo.toml run.name=big grow.max_concepts=2000
+  kgsynth grow recipes/demo.toml store.url=bolt://localhost:7687     the same graph, in Neo4j
+  kgsynth run recipes/demo.toml run.name=llm llm.kind=openai llm.model=Qwen3-32B llm.base_url=http://localhost:8000/v1
+  kgsynth report recipes/demo.toml                       runs/demo/report.html, and a line of JSON
+  trainer run recipes/demo.toml                          train on the tasks
+
+Stopped by Ctrl-C or a kill, the same command goes on where it was.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of the `kgsynth` script."""
+    args = _parser().parse_args(argv)
+    try:
+        args.command(args)
+    except KgsynthError as error:
+        print(f"kgsynth: {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("kgsynth: stopped; the same command goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="kgsynth", formatter_class=raw, epilog=EXAMPLES,
+        description="Grow a concept DAG from real documents and make tasks with verifiable rewards from it.",
+    )  # fmt: skip
+    parser.add_argument("--version", action="version", version=f"kgsynth {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for name, command, text in COMMANDS:
+        sub = commands.add_parser(name, help=text, description=f"{text}.", formatter_class=raw, epilog=EXAMPLES)
+        sub.add_argument("recipe", type=Path, help=RECIPE_HELP)
+        sub.add_argument("overrides", nargs="*", metavar="table.key=value", help="settings that replace the recipe's")
+        sub.set_defaults(command=command)
+    return parser
+
+
+def run_command(args: argparse.Namespace) -> None:
+    with _open(args) as run:
+        _grow(run)
+        _synthesize(run)
+        _print_json(_summary(run.recipe))
+
+
+def grow_command(args: argparse.Namespace) -> None:
+    with _open(args) as run:
+        _grow(run)
+        _print_json(_summary(run.recipe))
+
+
+def synthesize_command(args: argparse.Namespace) -> None:
+    with _open(args) as run:
+        _synthesize(run)
+        _print_json(_summary(run.recipe))
+
+
+def stats_command(args: argparse.Namespace) -> None:
+    _print_json(_summary(_recipe(args)))
+
+
+def report_command(args: argparse.Namespace) -> None:
+    from kgsynth.report import write_report
+
+    recipe = _recipe(args)
+    if not recipe.run.folder.exists():
+        from kgsynth.errors import RunError
+
+        raise RunError(f"there is no run in {recipe.run.folder}; make one with `kgsynth run {args.recipe}`")
+    path = write_report(recipe.run.folder)
+    print(f"report: {path}")
+    _print_json({**_summary(recipe), "report": str(path)})
+
+
+COMMANDS: list[tuple[str, Callable[[argparse.Namespace], None], str]] = [
+    ("run", run_command, "grow the graph, then make the task set"),
+    ("grow", grow_command, "grow the graph only"),
+    ("synthesize", synthesize_command, "make the task set from a grown graph"),
+    ("stats", stats_command, "print what a run holds, as one line of JSON"),
+    ("report", report_command, "write the run's report.html, and print its figures as one line of JSON"),
+]
+
+
+def _recipe(args: argparse.Namespace) -> Recipe:
+    from kgsynth.stages import load_recipe
+
+    return load_recipe(args.recipe, args.overrides)
+
+
+def _open(args: argparse.Namespace) -> Any:
+    from kgsynth.stages import open_run
+
+    return open_run(_recipe(args), lambda text: print(f"kgsynth: {text}", file=sys.stderr))
+
+
+def _grow(run: Run) -> None:
+    from kgsynth.show import growing
+    from kgsynth.stages import grow_stage
+
+    print(f"grow: brain is {run.llm.name}, graph in {run.recipe.store.url or run.folder / 'graph.sqlite'}")
+    with growing(run.recipe.grow.max_concepts) as show:
+        report = grow_stage(run, show)
+    print("grow: " + ("was finished before" if report is None else report.describe()))
+
+
+def _synthesize(run: Run) -> None:
+    from kgsynth.show import synthesizing
+    from kgsynth.stages import synthesize_stage
+
+    with synthesizing(run.recipe.sample.tasks) as show:
+        tasks = synthesize_stage(run, show)
+    print(f"synthesize: {tasks!r}")
+
+
+def _summary(recipe: Recipe) -> dict[str, Any]:
+    from kgsynth.summary import summarize
+
+    return summarize(recipe)
+
+
+def _print_json(row: dict[str, Any]) -> None:
+    print(json.dumps(row, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

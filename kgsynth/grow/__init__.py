@@ -1,0 +1,1 @@
+"""Growing the graph: one research agent per concept, many at once, coordinated by the store's frontier."""

@@ -1,0 +1,167 @@
+"""A brain without a model: deterministic, extractive, and it says so in its name.
+
+It proposes only what a page *about* the concept shows by its structure: terms it defines (definition lists, bold terms)
+and sections it has. It invents no names and no text; every proposal's quote and definition stand in the page.
+
+Left out on purpose: synonyms it has not seen written, relations that only prose states, any judgement of quality.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kgsynth.concept import Concept, name_key
+from kgsynth.llm import Question, Reply
+from kgsynth.llm.questions import (
+    Atomicity,
+    JudgeAtomic,
+    PlanQueries,
+    Proposal,
+    Proposals,
+    Propose,
+    Queries,
+    SameConcept,
+    Sameness,
+)
+from kgsynth.web import Heading, Page
+
+# Section titles that structure a page but name no concept.
+BOILERPLATE = frozenset(
+    name_key(t)
+    for t in (
+        "see also,example,examples,note,notes,description,synopsis,overview,introduction,contents,table of contents,index,"
+        "references,related topics,summary,usage,options,parameters,return value,copyright,license,authors,bugs,history,"
+        "functions,classes,methods,members,attributes,constants,exceptions,data,submodules,modules,base classes,"
+        "subclasses,module contents,details,general,other,miscellaneous,compatibility,limitations,footnotes,changelog,"
+        "inherited from,mentioned in,topics,doctest,documentation,signature,definition,background,navigation,home"
+    ).split(",")
+)
+NAME = re.compile(r"[^\W_][\w.+#'/& -]*", re.UNICODE)
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`*\[])|\n\s*\n")
+
+
+class OfflineExtractive:
+    """Answers questions by rules on the pages' structure. No randomness, no network, no model."""
+
+    name = "offline-extractive (no model)"
+    uses_model = False
+
+    async def ask(self, question: Question[Reply]) -> Reply:
+        """Raises TypeError for a kind of question that only a model can answer."""
+        rule = RULES.get(type(question))
+        if rule is None:
+            raise TypeError(f"{self.name} cannot answer {type(question).__name__}; configure [llm] kind = 'openai'")
+        return rule(question)
+
+    async def close(self) -> None:
+        return None
+
+
+def plan_queries(question: PlanQueries) -> Queries:
+    """The name alone, then the name with its nearest ancestor, then with its keywords."""
+    concept = question.concept
+    context = question.ancestors[-1].name if question.ancestors else concept.domain
+    wanted = [concept.name, f"{concept.name} {context}", " ".join([concept.name, *concept.keywords[:4]])]
+    return Queries(queries=list(dict.fromkeys(w.strip() for w in wanted))[: max(1, question.n)])
+
+
+def propose(question: Propose) -> Proposals:
+    """What the pages about the concept define, then what their sections are called."""
+    items: dict[str, Proposal] = {}
+    own = set(question.concept.keys) | {k for a in question.ancestors for k in a.keys}
+    for number, page in enumerate(question.pages):
+        if is_about(page, question.concept):
+            for proposal in (*_defined_terms(number, page), *_sections(number, page)):
+                key = name_key(proposal.name)
+                if key and key not in own and key not in BOILERPLATE:
+                    items.setdefault(key, proposal)
+    return Proposals(items=list(items.values())[: question.limit])
+
+
+def is_about(page: Page, concept: Concept) -> bool:
+    """True when the page's title, or a part of it before or after a dash, colon or bar, is a name of the concept."""
+    parts = re.split(r"\s+[-–—|:·]+\s+|:\s+", page.title)
+    return any(name_key(part) in concept.keys for part in (page.title, *parts))
+
+
+def _defined_terms(number: int, page: Page) -> Iterator[Proposal]:
+    for item in page.definitions:
+        quote = page.source.text[item.start : item.end][:1200]
+        yield from _proposal(number, item.term, item.text, quote)
+
+
+def _sections(number: int, page: Page) -> Iterator[Proposal]:
+    for heading in page.headings:
+        lead = _lead(page, heading) if heading.level > 1 else ""
+        if len(lead) >= 20:
+            yield from _proposal(number, heading.text, lead, lead[:1200])
+
+
+def _proposal(number: int, term: str, text: str, quote: str) -> Iterator[Proposal]:
+    """One proposal, or none when the term is no name or nothing explains it."""
+    name, definition = clean_name(term), first_sentence(text)[:600]
+    if name and definition and len(quote) >= 8:
+        alias = term.split("(")[0].strip(" `*")
+        aliases = [alias] if len(alias) <= 60 and name_key(alias) not in ("", name_key(name)) else []
+        yield Proposal(
+            name=name, definition=definition, page=number, quote=quote, aliases=aliases, keywords=_keywords(definition)
+        )
+
+
+def _lead(page: Page, heading: Heading) -> str:
+    """The first sentence below a heading, exactly as it stands there; empty when the next heading follows at once."""
+    ends = [h.start for h in page.headings if h.start > heading.end]
+    body = page.source.text[heading.end : min(ends, default=len(page.source.text))]
+    for block in re.split(r"\n\s*\n", body):
+        text = block.strip("\n #")
+        if text and not text.startswith(("```", "|", ">>>", "- ", "* ")):
+            return first_sentence(text)
+    return ""
+
+
+def first_sentence(text: str) -> str:
+    """Up to the first full stop that ends a sentence, or the first blank line; a prefix of `text.strip()`."""
+    return SENTENCE_END.split(text.strip(), maxsplit=1)[0].strip()
+
+
+def clean_name(term: str) -> str:
+    """A concept name from a heading or term: markup, numbering, call parentheses removed; "" when it is no name."""
+    text = re.sub(r"[`*]|\\(?=[_*])|\[(.*?)\]\([^)]*\)", lambda m: m.group(1) or "", term)
+    text = re.sub(
+        r"^\s*(?:[\dA-Z]+(?:\.\d+)*\.?\s+(?=\S)|(?:class|function|module|exception|async)\s+(?=\S))", "", text
+    )
+    text = re.sub(r"\s*\(.*\)?\s*$", "", text).strip(" .:;,-–—")
+    words = text.split()
+    if not 1 <= len(words) <= 6 or len(text) > 60 or not NAME.fullmatch(text) or len(text) < 2:
+        return ""
+    return text
+
+
+def _keywords(definition: str) -> list[str]:
+    """Longest plain words of a definition, in order of appearance."""
+    words = dict.fromkeys(re.findall(r"[a-z]{5,}", definition.lower()))
+    return sorted(sorted(words, key=len, reverse=True)[:6], key=list(words).index)
+
+
+def same_concept(question: SameConcept) -> Sameness:
+    """Only equal spellings are the same to a brain that knows no meaning."""
+    shared = set(question.candidate.keys) & set(question.known.keys)
+    relation = "same" if shared else "different"
+    return Sameness(relation=relation, reason=f"shared spellings: {', '.join(sorted(shared)) or 'none'}")
+
+
+def judge_atomic(question: JudgeAtomic) -> Atomicity:
+    """Atomic when no page shows a finer concept."""
+    if question.finer:
+        return Atomicity(atomic=False, reason=f"{len(question.finer)} finer concepts are supported by pages")
+    return Atomicity(atomic=True, reason=f"no finer concept is supported by {question.pages_read} pages read")
+
+
+RULES: dict[type, Callable[[Any], Any]] = {
+    PlanQueries: plan_queries,
+    Propose: propose,
+    SameConcept: same_concept,
+    JudgeAtomic: judge_atomic,
+}

@@ -1,0 +1,116 @@
+"""A run folder: one process at a time, JSONL files that survive any kill, and the configuration the results belong to."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kgsynth.config import flatten, to_toml
+from kgsynth.errors import RunError
+
+
+class RunFolder:
+    """`runs/<name>/`. See docs/architecture.md for the files in it."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def __truediv__(self, name: str) -> Path:
+        return self.path / name
+
+    def create(self) -> None:
+        """Raises RunError when the folder cannot be made."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"cannot make the run folder {self.path}: {error.strerror}; set [run] dir") from error
+
+    @contextlib.contextmanager
+    def lock(self, say: Callable[[str], None], poll: float = 0.2) -> Iterator[None]:
+        """Hold the folder; while another process holds it, say so once and wait. The kernel frees it on any death."""
+        self.create()
+        with open(self / ".lock", "a+", encoding="utf-8") as file:
+            told = False
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if not told:
+                        say(f"{self.path} is in use by process {self._holder()}; waiting for it to end")
+                        told = True
+                    time.sleep(poll)
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+
+    def _holder(self) -> str:
+        return (self / ".lock").read_text(encoding="utf-8").strip() or "?"
+
+    def claim(self, tables: Mapping[str, Any], may_change: Iterable[str] = ()) -> None:
+        """Save the resolved configuration, or check that it is the one the folder was made with.
+
+        `may_change` are dotted keys (or prefixes ending in a dot) that do not alter results. Raises RunError naming the changed keys.
+        """
+        path, text = self / "config.toml", to_toml(tables)
+        if path.exists():
+            old, new = (flatten(tomllib.loads(t)) for t in (path.read_text(encoding="utf-8"), text))
+            free = tuple(may_change)
+            keys = [k for k in sorted(old.keys() | new.keys()) if old.get(k) != new.get(k) and not k.startswith(free)]
+            if keys:
+                shown = ", ".join(f"{k}: {old.get(k)!r} -> {new.get(k)!r}" for k in keys[:3])
+                raise RunError(
+                    f"{self.path} was made with another configuration ({shown}); "
+                    f"choose another [run] name, or delete {self.path} to start over"
+                )
+        write_atomically(path, text)
+
+    def append(self, name: str, row: Mapping[str, Any] | str) -> None:
+        """Add one line to a JSONL file, on disk when this returns."""
+        line = row if isinstance(row, str) else json.dumps(row, ensure_ascii=False)
+        with open(self / name, "a", encoding="utf-8") as file:
+            file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def mend(self, name: str) -> None:
+        """Cut off a last line that a kill left unfinished, so that the next one starts a line of its own."""
+        path = self / name
+        if path.exists():
+            data = path.read_bytes()
+            whole = data.rfind(b"\n") + 1
+            if whole < len(data):
+                with path.open("r+b") as file:
+                    file.truncate(whole)
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """The finished lines of a JSONL file; none when there is no file. Raises RunError naming file and line."""
+        path = self / name
+        if not path.exists():
+            return []
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+        return [self._parse(name, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+
+    def _parse(self, name: str, number: int, line: str) -> dict[str, Any]:
+        try:
+            return json.loads(line)
+        except ValueError as error:
+            raise RunError(f"{self / name}:{number} is damaged ({error}); delete the line or the folder") from error
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """A reader sees the old file or the new one, also after a crash."""
+    part = path.with_name(path.name + ".part")
+    with part.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)

@@ -1,0 +1,66 @@
+"""Progress on a terminal; on anything else a line every few seconds."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from kgsynth.grow.grow import Progress
+
+EVERY_SECONDS = 5.0  # without a terminal
+
+
+@contextmanager
+def growing(max_concepts: int) -> Iterator[Callable[[Progress], None]]:
+    """Shows concepts, edges and what waits, while the graph grows."""
+    with _line("grow", max_concepts) as line:
+
+        def show(now: Progress) -> None:
+            facts = f"{now.edges} edges, {now.refused} refused, {now.waiting} to research"
+            line(now.concepts, f"{facts}  {now.last}")
+
+        yield show
+
+
+@contextmanager
+def synthesizing(wanted: int) -> Iterator[Callable[[int, int, int], None]]:
+    """Shows kept and rejected tasks."""
+    with _line("synthesize", wanted) as line:
+
+        def show(kept: int, wanted: int, rejected: int) -> None:
+            line(kept, f"{rejected} rejected")
+
+        yield show
+
+
+@contextmanager
+def _line(name: str, total: int) -> Iterator[Callable[[int, str], None]]:
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _plain(name, total)
+        return
+    columns = (
+        SpinnerColumn(), TextColumn("[bold]{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TimeElapsedColumn(), TextColumn("{task.fields[facts]}", markup=False),
+    )  # fmt: skip
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(name, total=total, facts="")
+        yield lambda done, facts: bar.update(task, completed=done, facts=facts)
+
+
+def _plain(name: str, total: int) -> Callable[[int, str], None]:
+    last = time.monotonic()
+
+    def show(done: int, facts: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= EVERY_SECONDS:
+            last = time.monotonic()
+            print(f"{name}: {done}/{total}, {facts}", file=sys.stderr)
+
+    return show

