@@ -121,20 +121,20 @@ def _open(args: argparse.Namespace) -> Any:
 
 def _grow(run: Run) -> None:
     from kgsynth.show import growing
-    from kgsynth.stages import grow_stage
+    from kgsynth.stages import grow_graph
 
     print(f"grow: brain is {run.llm.name}, graph in {run.recipe.store.url or run.folder / 'graph.sqlite'}")
     with growing(run.recipe.grow.max_concepts) as show:
-        report = grow_stage(run, show)
+        report = grow_graph(run, show)
     print("grow: " + ("was finished before" if report is None else report.describe()))
 
 
 def _synthesize(run: Run) -> None:
     from kgsynth.show import synthesizing
-    from kgsynth.stages import synthesize_stage
+    from kgsynth.stages import make_tasks
 
     with synthesizing(run.recipe.sample.tasks) as show:
-        tasks = synthesize_stage(run, show)
+        tasks = make_tasks(run, show)
     print(f"synthesize: {tasks!r}")
 
 

@@ -2,8 +2,8 @@
 
     recipe = load_recipe("recipes/demo.toml")
     with open_run(recipe) as run:
-        grow_stage(run)
-        synthesize_stage(run)
+        grow_graph(run)
+        make_tasks(run)
 
 Each stage asks the run folder what is done already and does the rest. Nothing here decides anything about concepts or
 tasks: that is in `grow/`, `sample.py`, `synthesize/` and `validate.py`.
@@ -157,7 +157,7 @@ def open_run(recipe: Recipe, say: Callable[[str], None] = print) -> Iterator[Run
                 run.graph.store.close()
 
 
-def grow_stage(run: Run, on_progress: Callable[[Progress], None] = lambda _: None) -> GrowReport | None:
+def grow_graph(run: Run, on_progress: Callable[[Progress], None] = lambda _: None) -> GrowReport | None:
     """Grow the graph until its frontier is empty; None when it was already."""
     frontier = run.graph.store.frontier()
     if frontier["done"] and not frontier["waiting"] + frontier["leased"]:
@@ -174,7 +174,7 @@ def grow_stage(run: Run, on_progress: Callable[[Progress], None] = lambda _: Non
 
     with run.stage("grow") as counts:
         report = asyncio.run(work())
-        counts |= {"concepts": len(run.graph), "edges": run.graph.edge_count, "refused_edges": report.refused}
+        counts |= {"concepts": len(run.graph), "edges": len(run.graph.edges()), "refused_edges": report.refused}
         counts |= {"researched": report.researched, "failed": report.failed}
     return report
 
@@ -189,7 +189,7 @@ class Decided:
     message: str = ""
 
 
-def synthesize_stage(run: Run, on_progress: Callable[[int, int, int], None] = lambda *_: None) -> TaskSet:
+def make_tasks(run: Run, on_progress: Callable[[int, int, int], None] = lambda *_: None) -> TaskSet:
     """Draft and validate samples until `[sample] tasks` are kept; returns all that are kept.
 
     on_progress(kept, wanted, rejected) is called after each sample. Samples are decided in order, so what is kept does not

@@ -36,7 +36,7 @@ HEAP_PAGE = page(
 )  # fmt: skip
 
 
-def ask(question):  # noqa: ANN001, ANN201
+def ask(question):
     return asyncio.run(BRAIN.ask(question))
 
 
@@ -50,6 +50,22 @@ def test_proposes_terms_then_sections_with_quotes_from_the_page() -> None:
     assert [p.name for p in items] == ["binary heap", "Heap sort"]
     assert all(p.quote in HEAP_PAGE.source.text and p.definition in HEAP_PAGE.source.text for p in items)
     assert items[0].definition == "Binary heaps store their items in one array."
+
+
+def test_what_a_section_defines_is_found_below_the_section() -> None:
+    text = (
+        "# Heaps\n\nA heap keeps its smallest item first.\n\n## Kinds of heaps\n\nHeaps differ in how they are linked.\n\n"
+        "binary heap\n:   One array holds them.\n\n## Uses\n\nHeaps are used to sort and to schedule.\n"
+    )
+    shown = page(
+        "Heaps", text, headings=[(1, "Heaps"), (2, "Kinds of heaps"), (2, "Uses")],
+        terms=[("binary heap", "One array holds them.")],
+    )  # fmt: skip
+    assert [p.name for p in ask(Propose(concept=HEAPS, pages=(shown,))).items] == ["Kinds of heaps", "Uses"]
+    kinds = Concept(name="Kinds of heaps", domain="data")
+    below = ask(Propose(concept=kinds, ancestors=(HEAPS,), pages=(shown,))).items
+    assert [p.name for p in below] == ["binary heap"]
+    assert ask(Propose(concept=kinds, ancestors=(), pages=(shown,))).items == []
 
 
 def test_a_page_about_something_else_supports_nothing() -> None:

@@ -89,8 +89,8 @@ class Agents:
 
     async def research(self, item: FrontierItem) -> CommitResult:
         """Walk the whole graph for one frontier item. Raises what a step raises (LLMError, BudgetError, StoreError)."""
-        concept = self.graph.concept(item.concept)
-        state: State = {"item": item, "concept": concept, "ancestors": self.graph.path(item.concept), "decisions": ()}
+        ancestors = lineage(self.graph, item.concept)
+        state: State = {"item": item, "concept": subject(self.graph[item.concept]), "ancestors": ancestors, "decisions": ()}
         try:
             return (await self._flow.ainvoke(state))["result"]
         finally:
@@ -208,6 +208,21 @@ class Agents:
             if concept.id not in result.dropped:
                 self.dedup.add(concept)
         return {"result": result}
+
+
+def subject(concept: Concept) -> Concept:
+    """What an agent knows of its concept: nothing that other agents may add to it while this one is reading."""
+    return replace(concept, aliases=(), keywords=(), atomic=None, atomic_reason="")
+
+
+def lineage(graph: ConceptGraph, concept_id: str) -> tuple[Concept, ...]:
+    """The chain of first parents, root first: the way on which a concept was found."""
+    chain: list[Concept] = []
+    parents = graph.parents(concept_id)
+    while parents:
+        chain.append(subject(parents[0]))
+        parents = graph.parents(parents[0])
+    return tuple(reversed(chain))
 
 
 def candidate(proposal: Proposal, parent: Concept) -> Concept:

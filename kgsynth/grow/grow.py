@@ -120,20 +120,19 @@ async def grow(
 
 def plant(graph: ConceptGraph, seeds: Sequence[Seed]) -> None:
     """Put the seeds into the graph and the frontier; seeds that are there already stay as they are."""
-    known = {concept.id for concept in graph.concepts()}
-    concepts = [Concept(name=s.name.strip(), domain=s.domain, definition=s.definition) for s in seeds]
+        concepts = [Concept(name=s.name.strip(), domain=s.domain, definition=s.definition) for s in seeds]
     if any(not name_key(c.name) for c in concepts):
         raise ConfigError("[grow] seeds: a seed has an empty name")
-    if not concepts and not known:
+    if not concepts and not len(graph):
         raise ConfigError('[grow] seeds is empty: name at least one, e.g. {name = "text processing", domain = "text"}')
-    new = tuple(c for c in concepts if c.id not in known)
+    new = tuple(c for c in concepts if c not in graph)
     if new:
         graph.commit(Change(concepts=new, enqueue=tuple(FrontierItem(concept=c.id, depth=0) for c in new)))
 
 
 def _dedup(graph: ConceptGraph, embedder: Embedder, config: DedupConfig) -> Dedup:
     dedup = Dedup(embedder, config)
-    dedup.add_all(graph.concepts())
+    dedup.add(*graph)
     return dedup
 
 
@@ -195,7 +194,7 @@ class _Loop:
             self.report.added += len(result.added)
             self.report.linked += len(result.linked)
             self.report.refused += len(result.refused)
-            self._show(self.graph.concept(item.concept).name)
+            self._show(self.graph[item.concept].name)
 
     def _failed(self, item: FrontierItem, error: KgsynthError) -> None:
         """Record a failure with its cause; after the last attempt the concept is done, unresearched."""
@@ -212,7 +211,7 @@ class _Loop:
         counts = self.graph.store.frontier()
         self.show(
             Progress(
-                concepts=len(self.graph), edges=self.graph.edge_count, refused=self.report.refused, last=last,
+                concepts=len(self.graph), edges=len(self.graph.edges()), refused=self.report.refused, last=last,
                 waiting=counts["waiting"] + counts["leased"], researched=counts["done"],
             )
         )  # fmt: skip

@@ -1,7 +1,7 @@
 """A brain without a model: deterministic, extractive, and it says so in its name.
 
-It proposes only what a page *about* the concept shows by its structure: terms it defines (definition lists, bold terms)
-and sections it has. It invents no names and no text; every proposal's quote and definition stand in the page.
+It proposes only what a page *about* the concept shows by its structure: the sections it has and the terms it defines
+(definition lists, bold terms). It invents no names and no text; every proposal's quote and definition stand in the page.
 
 Left out on purpose: synonyms it has not seen written, relations that only prose states, any judgement of quality.
 """
@@ -68,12 +68,12 @@ def plan_queries(question: PlanQueries) -> Queries:
 
 
 def propose(question: Propose) -> Proposals:
-    """What the pages about the concept define, then what their sections are called."""
+    """What the pages about the concept (or the section of its parent's page that bears its name) show below it."""
     items: dict[str, Proposal] = {}
     own = set(question.concept.keys) | {k for a in question.ancestors for k in a.keys}
     for number, page in enumerate(question.pages):
-        if is_about(page, question.concept):
-            for proposal in (*_defined_terms(number, page), *_sections(number, page)):
+        for scope in _scopes(page, question):
+            for proposal in _shown(number, page, scope):
                 key = name_key(proposal.name)
                 if key and key not in own and key not in BOILERPLATE:
                     items.setdefault(key, proposal)
@@ -86,17 +86,40 @@ def is_about(page: Page, concept: Concept) -> bool:
     return any(name_key(part) in concept.keys for part in (page.title, *parts))
 
 
-def _defined_terms(number: int, page: Page) -> Iterator[Proposal]:
-    for item in page.definitions:
-        quote = page.source.text[item.start : item.end][:1200]
-        yield from _proposal(number, item.term, item.text, quote)
+def _scopes(page: Page, question: Propose) -> Iterator[range]:
+    """The stretch of a page that is about the concept: all of it, or one section of a page about its parent."""
+    if is_about(page, question.concept):
+        yield range(len(page.source.text))
+    elif question.ancestors and is_about(page, question.ancestors[-1]):
+        for heading in page.headings:
+            if heading.level > 1 and name_key(clean_name(heading.text)) in question.concept.keys:
+                yield range(heading.end, _section_end(page, heading))
 
 
-def _sections(number: int, page: Page) -> Iterator[Proposal]:
+def _section_end(page: Page, heading: Heading) -> int:
+    ends = (h.start for h in page.headings if h.start > heading.start and h.level <= heading.level)
+    return min(ends, default=len(page.source.text))
+
+
+def _shown(number: int, page: Page, scope: range) -> Iterator[Proposal]:
+    """Sections that explain themselves, and terms defined outside of these, in the order of the page.
+
+    What such a section defines is finer than the section, and is found when the section is researched.
+    """
+    found: list[tuple[int, Proposal]] = []
+    inside: list[range] = []
     for heading in page.headings:
-        lead = _lead(page, heading) if heading.level > 1 else ""
-        if len(lead) >= 20:
-            yield from _proposal(number, heading.text, lead, lead[:1200])
+        lead = _lead(page, heading) if heading.level > 1 and heading.start in scope else ""
+        if len(lead) >= 20 and not any(heading.start in part for part in inside):
+            made = list(_proposal(number, heading.text, lead, lead[:1200]))
+            if made and name_key(made[0].name) not in BOILERPLATE:
+                inside.append(range(heading.end, _section_end(page, heading)))
+                found.append((heading.start, made[0]))
+    for item in page.definitions:
+        if item.start in scope and not any(item.start in part for part in inside):
+            quote = page.source.text[item.start : item.end][:1200]
+            found += [(item.start, made) for made in _proposal(number, item.term, item.text, quote)]
+    yield from (proposal for _, proposal in sorted(found, key=lambda pair: pair[0]))
 
 
 def _proposal(number: int, term: str, text: str, quote: str) -> Iterator[Proposal]:
@@ -111,12 +134,12 @@ def _proposal(number: int, term: str, text: str, quote: str) -> Iterator[Proposa
 
 
 def _lead(page: Page, heading: Heading) -> str:
-    """The first sentence below a heading, exactly as it stands there; empty when the next heading follows at once."""
+    """The first sentence below a heading, exactly as it stands there; empty when no prose follows before the next one."""
     ends = [h.start for h in page.headings if h.start > heading.end]
     body = page.source.text[heading.end : min(ends, default=len(page.source.text))]
     for block in re.split(r"\n\s*\n", body):
         text = block.strip("\n #")
-        if text and not text.startswith(("```", "|", ">>>", "- ", "* ")):
+        if text and not text.startswith(("```", "|", ">>>", "- ", "* ", "**")):
             return first_sentence(text)
     return ""
 
