@@ -1,0 +1,85 @@
+"""The offline corpus behind the web protocols: the documentation inside the running Python, and folders given by path."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urldefrag
+
+from lxml import html
+
+from kgsynth.embed import Embedder
+from kgsynth.errors import CorpusError, WebError
+from kgsynth.web import Fetched, Hit
+from kgsynth.web.document import Document
+from kgsynth.web.pydocs import python_documents
+from kgsynth.web.search import CorpusSearch
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusConfig:
+    """`[corpus]` of a run: what is in the corpus and what may be said about its licence."""
+
+    builtin: bool = True  # the documentation of the running Python
+    paths: tuple[str, ...] = ()  # folders, files, or dictd indexes
+    licence: str = ""  # of everything under `paths`; empty: detected
+    max_file_kb: int = 2048  # larger files are skipped
+    cache: bool = True
+
+
+class Corpus:
+    """SearchProvider and Fetcher over one set of documents."""
+
+    name = "corpus"
+
+    def __init__(self, documents: list[Document], search: CorpusSearch) -> None:
+        self._documents = {document.url: document for document in documents}
+        self._search = search
+
+    @property
+    def pages(self) -> int:
+        return len(self._documents)
+
+    def urls(self) -> list[str]:
+        """Every page, sorted."""
+        return sorted(self._documents)
+
+    async def search(self, query: str, k: int) -> list[Hit]:
+        return await self._search.search(query, k)
+
+    async def fetch(self, url: str) -> Fetched:
+        """The page behind a URL, fragment ignored. Raises WebError when the corpus does not have it."""
+        document = self._documents.get(urldefrag(url).url)
+        if document is None:
+            raise WebError(f"{url}: not in the offline corpus ({self.pages} pages)")
+        try:
+            body = document.read()
+        except OSError as error:
+            raise WebError(f"{url}: the file can no longer be read: {error}") from error
+        return Fetched(
+            url=document.url,
+            body=body,
+            content_type=document.content_type,
+            licence=document.licence,
+            retrieved_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        )
+
+
+def open_corpus(config: CorpusConfig, embedder: Embedder) -> Corpus:
+    """Build the corpus a config describes. Raises CorpusError when it would be empty."""
+    documents = python_documents() if config.builtin else []
+    if not documents:
+        raise CorpusError("the corpus has no page: set [corpus] builtin = true, or give folders in [corpus] paths")
+    return Corpus(documents, CorpusSearch(documents, _texts(documents), embedder))
+
+
+def _texts(documents: list[Document]) -> Iterator[str]:
+    for document in documents:
+        yield f"{document.lead} {_plain(document.read())}"
+
+
+def _plain(body: bytes) -> str:
+    main = re.search(rb"<main>.*</main>", body, re.DOTALL)
+    return str(html.fromstring(main[0] if main else body).text_content())

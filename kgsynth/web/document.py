@@ -1,0 +1,21 @@
+"""A page of a corpus before it is fetched: where it is and what is known about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    url: str
+    title: str
+    content: bytes | Path  # a page held in memory, or the file it is read from
+    content_type: str = "text/html"
+    licence: str = "unknown"
+    aliases: tuple[str, ...] = ()  # other names under which the page is looked up
+    lead: str = ""  # a short plain text that stands for the page in search results
+
+    def read(self) -> bytes:
+        """The bytes of the page. Raises OSError."""
+        return self.content if isinstance(self.content, bytes) else self.content.read_bytes()

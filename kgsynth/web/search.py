@@ -1,0 +1,129 @@
+"""Searching a corpus: BM25, titles and aliases find candidates, embeddings re-rank them, reciprocal ranks are summed.
+
+BM25 as in Lucene (`bm25s`); reciprocal rank fusion after Cormack, Clarke and Büttcher (SIGIR 2009), constant 60.
+Only candidates are ever embedded, each page once, so opening a corpus embeds nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgsynth.concept import name_key
+from kgsynth.embed import Embedder
+from kgsynth.web import Hit
+from kgsynth.web.document import Document
+
+RRF = 60
+CANDIDATES = 24
+_WORD = re.compile(r"\w+(?:\.\w+)*")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_STOP = frozenset(
+    "a an and are as at be been but by can could did do does for from had has have how in into is it its may of on or"
+    " should such than that the their them then there these they this to was we were what when where which who why will"
+    " with would you your".split()
+)
+
+
+def tokens(text: str) -> list[str]:
+    """Search terms: lower case, singular, without stop words; an identifier also counts as its parts.
+
+    >>> tokens("the queue.PriorityQueue of threads")
+    ['queue.priorityqueue', 'queue', 'priority', 'queue', 'thread']
+    """
+    words = _WORD.findall(text)
+    kept = [w for w in words if w.lower() not in _STOP] or words
+    return [term for word in kept for term in _terms(word)]
+
+
+@lru_cache(maxsize=200_000)
+def _terms(word: str) -> tuple[str, ...]:
+    if word.isalpha() and word[1:].islower():
+        return (name_key(word),)
+    parts = [name_key(part) for part in _PART.findall(word)]
+    return (word.lower(), *parts) if parts != [word.lower()] else (word.lower(),)
+
+
+class CorpusSearch:
+    """A SearchProvider over documents and their searchable texts (same order). `candidates` bounds what is embedded."""
+
+    name = "corpus"
+
+    def __init__(
+        self,
+        documents: Sequence[Document],
+        texts: Iterable[str],
+        embedder: Embedder,
+        *,
+        candidates: int = CANDIDATES,
+    ) -> None:
+        self.documents = documents
+        self.embedder = embedder
+        self.candidates = candidates
+        title_tokens = [tokens(d.title) for d in documents]
+        self._titles = _Bm25(title_tokens)
+        self._texts = _Bm25([t * 3 + tokens(text) for t, text in zip(title_tokens, texts, strict=True)])
+        self._by_title: dict[str, list[int]] = {}
+        self._by_alias: dict[str, list[int]] = {}
+        for i, document in enumerate(documents):
+            self._by_title.setdefault(name_key(document.title), []).append(i)
+            for alias in document.aliases:
+                self._by_alias.setdefault(name_key(alias), []).append(i)
+        self._vectors: dict[int, NDArray[np.float32]] = {}
+        self._lock = threading.Lock()
+
+    async def search(self, query: str, k: int) -> list[Hit]:
+        """At most k hits, best first. Nothing matches: an empty list."""
+        return await asyncio.to_thread(self.search_now, query, k)
+
+    def search_now(self, query: str, k: int) -> list[Hit]:
+        terms, key = tokens(query), name_key(query)
+        title, alias = self._by_title.get(key, []), self._by_alias.get(key, [])[:4]
+        by_title = [i for i in self._titles.rank(terms, 8) if set(terms) <= set(tokens(self.documents[i].title))]
+        by_text = self._texts.rank(terms, max(self.candidates, k))
+        pool = list(dict.fromkeys([*title, *alias, *by_title, *by_text]))
+        meant = self._by_meaning(query, pool[: self.candidates])
+        rankings = [title, title, [*title, *alias], by_title, by_text, meant]
+        scores = {i: sum(1 / (RRF + r.index(i)) for r in rankings if i in r) for i in pool}
+        best = sorted(pool, key=lambda i: (-scores[i], i))[:k]
+        return [self._hit(i, scores[i]) for i in best]
+
+    def _hit(self, i: int, score: float) -> Hit:
+        document = self.documents[i]
+        return Hit(url=document.url, title=document.title, snippet=document.lead, score=score)
+
+    def _by_meaning(self, query: str, pool: list[int]) -> list[int]:
+        if not pool:
+            return []
+        with self._lock:  # one embedding at a time: models are not made for concurrent calls
+            new = [i for i in pool if i not in self._vectors]
+            texts = [f"{self.documents[i].title}. {self.documents[i].lead[:200]}" for i in new]
+            vectors = self.embedder.embed([query, *texts])
+            self._vectors.update(zip(new, vectors[1:], strict=True))
+        scores = np.stack([self._vectors[i] for i in pool]) @ vectors[0]
+        return [pool[j] for j in np.argsort(-scores, kind="stable")]
+
+
+class _Bm25:
+    def __init__(self, texts: list[list[str]]) -> None:
+        import bm25s
+
+        self._index = bm25s.BM25(method="lucene") if any(texts) else None
+        if self._index is not None:
+            self._index.index(texts, show_progress=False)
+
+    def rank(self, terms: list[str], k: int) -> list[int]:
+        """Indices of the k best texts, best first, ties by index; only texts that share a term."""
+        if self._index is None:
+            return []
+        known = [term for term in terms if term in self._index.vocab_dict]
+        if not known:
+            return []
+        scores = self._index.get_scores(known)
+        return [int(i) for i in np.argsort(-scores, kind="stable")[:k] if scores[i] > 0]
