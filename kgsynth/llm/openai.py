@@ -309,9 +309,8 @@ class OpenAIChat:
         return self._client, self._pace
 
     def _request_key(self, messages: list[dict[str, str]], reply: type[BaseModel]) -> str:
-        """SHA-256 of everything that decides the answer."""
-        parts = [self.config.model, self.config.temperature, self.config.max_reply_tokens, messages]
-        parts.append(reply.model_json_schema())
+        """SHA-256 of everything that decides an answer. Not `max_reply_tokens`: it cuts replies, and those are forgotten."""
+        parts = [self.config.model, self.config.temperature, messages, reply.model_json_schema()]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
