@@ -42,7 +42,9 @@ class MLACache:
 
 
 class Cache:
-    """State of B sequences between calls of `KimiLinear`, which updates it in place. No gradient passes through it.
+    """State of B sequences between calls of `KimiLinear`, which updates it in place.
+
+    Unless gradients are off, they pass through it: several continuations can be trained on one prompt that is read once.
 
     Attributes:
         lengths_B: tokens seen per row, int64.

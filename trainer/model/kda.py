@@ -78,7 +78,7 @@ class KimiDeltaAttention(nn.Module):
         if cache is not None:
             assert state is not None
             assert conv_state is not None
-            cache.state_BHKV, cache.conv_BWD = state.detach(), conv_state.detach()
+            cache.state_BHKV, cache.conv_BWD = state, conv_state
         o = self.o_norm(o, self.g_b_proj(g).view(B, T, H, K))
         return self.o_proj(o.flatten(-2))
 

@@ -43,7 +43,7 @@ class MultiHeadLatentAttention(nn.Module):
         else:
             fresh = cache.kv_BTR.shape[1] == 0
             counts_B = torch.full_like(past_B, T) if lengths_B is None else lengths_B
-            cache.write(kv_BTR.detach(), past_B, counts_B)
+            cache.write(kv_BTR, past_B, counts_B)
             o_BHTV = self._expanded(q_BHTK, kv_BTR) if fresh else self._absorbed(q_BHTK, cache.kv_BTR, past_B)
         o = o_BHTV.transpose(1, 2).reshape(B, T, -1)
         return self.o_proj(o if self.g_proj is None else o * self.g_proj(x_BTD).sigmoid())
