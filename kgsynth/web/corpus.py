@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urldefrag
-
-from lxml import html
 
 from kgsynth.embed import Embedder
 from kgsynth.errors import CorpusError, WebError
 from kgsynth.web import Fetched, Hit
 from kgsynth.web.document import Document
+from kgsynth.web.folders import Skipped, folder_documents
 from kgsynth.web.pydocs import python_documents
 from kgsynth.web.search import CorpusSearch
 
@@ -34,9 +31,10 @@ class Corpus:
 
     name = "corpus"
 
-    def __init__(self, documents: list[Document], search: CorpusSearch) -> None:
+    def __init__(self, documents: list[Document], search: CorpusSearch, skipped: list[tuple[str, str]]) -> None:
         self._documents = {document.url: document for document in documents}
         self._search = search
+        self.skipped = skipped  # (path, reason) of the files left out
 
     @property
     def pages(self) -> int:
@@ -68,18 +66,13 @@ class Corpus:
 
 
 def open_corpus(config: CorpusConfig, embedder: Embedder) -> Corpus:
-    """Build the corpus a config describes. Raises CorpusError when it would be empty."""
+    """Build the corpus a config describes. Raises CorpusError when a path is missing or the corpus would be empty."""
+    skipped = Skipped()
     documents = python_documents() if config.builtin else []
+    for path in config.paths:
+        documents += folder_documents(
+            path, licence=config.licence, max_bytes=config.max_file_kb * 1024, skipped=skipped
+        )
     if not documents:
         raise CorpusError("the corpus has no page: set [corpus] builtin = true, or give folders in [corpus] paths")
-    return Corpus(documents, CorpusSearch(documents, _texts(documents), embedder))
-
-
-def _texts(documents: list[Document]) -> Iterator[str]:
-    for document in documents:
-        yield f"{document.lead} {_plain(document.read())}"
-
-
-def _plain(body: bytes) -> str:
-    main = re.search(rb"<main>.*</main>", body, re.DOTALL)
-    return str(html.fromstring(main[0] if main else body).text_content())
+    return Corpus(documents, CorpusSearch(documents, embedder), skipped.reasons)

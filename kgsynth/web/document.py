@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -15,6 +15,7 @@ class Document:
     licence: str = "unknown"
     aliases: tuple[str, ...] = ()  # other names under which the page is looked up
     lead: str = ""  # a short plain text that stands for the page in search results
+    text: str = field(default="", repr=False)  # what is searched
 
     def read(self) -> bytes:
         """The bytes of the page. Raises OSError."""

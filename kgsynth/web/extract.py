@@ -9,15 +9,18 @@ Markdown goes through markdown-it-py and the same writer; plain text is kept as 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from urllib.parse import urldefrag
 
-from lxml import etree, html
+from lxml import html
+from lxml.etree import LxmlError
 from lxml.html import HtmlElement
 
 from kgsynth.concept import Source
 from kgsynth.errors import WebError
 from kgsynth.web import Definition, Fetched, Link, Page
 from kgsynth.web.markdown import MarkdownWriter
+from kgsynth.web.sentences import first_sentence
 
 _CLUTTER = (
     "//script|//style|//noscript|//template|//iframe|//svg|//form|//button|//nav|//comment()|//processing-instruction()"
@@ -25,7 +28,7 @@ _CLUTTER = (
     "|//a[contains(concat(' ', @class, ' '), ' headerlink ')]"
 )
 _CLUTTER_CLASS = re.compile(
-    r"(?:^|[\s_-])(?:nav(?:bar|header|footer|igation)?|breadcrumbs?|side-?bar|menu|related|footer|cookie\w*|toc|nosearch)(?:$|[\s_-])",
+    r"(?:^|[\s_-])(?:nav(?:bar|header|footer|igation)?|breadcrumbs?|side-?bar|menu|related|footer|masthead|tagline|cookie\w*)(?:$|[\s_-])",
     re.IGNORECASE,
 )
 _MAIN = "//main|//*[@role='main']|//article"
@@ -58,6 +61,33 @@ def extract(fetched: Fetched) -> Page:
     return page
 
 
+@dataclass(frozen=True, kw_only=True)
+class Skim:
+    """What an index needs to know about a page: cheaper than extracting it."""
+
+    title: str
+    licence: str
+    lead: str
+    text: str
+
+
+def skim(fetched: Fetched) -> Skim:
+    """Title, declared licence, first sentence and bare text of a page. Raises WebError when it is not readable."""
+    text = decode(fetched.body, fetched.content_type)
+    if fetched.content_type != "text/html":
+        lines = [line.strip("#*=- \t") for line in text.splitlines() if line.strip("#*=- \t")]
+        lead = first_sentence(" ".join(lines[1:4]))
+        return Skim(title=lines[0][:120] if lines else "", licence="unknown", lead=lead, text=text)
+    tree = _parse(fetched)
+    title, licence = _title(tree), _licence(tree)
+    for node in tree.xpath(_CLUTTER):
+        _drop(node)
+    main = max(tree.xpath(_MAIN), key=_weight, default=tree)
+    paragraphs = (" ".join(p.text_content().split()) for p in main.iter("p", "dd"))
+    lead = next((first_sentence(p) for p in paragraphs if len(p) > 30), "")
+    return Skim(title=title, licence=licence, lead=lead[:400], text=main.text_content())
+
+
 def decode(body: bytes, content_type: str = "") -> str:
     """Text of bytes: by the declared charset, else UTF-8, else Windows-1252; a byte that fits nowhere becomes U+FFFD."""
     declared = _CHARSET.search(content_type.encode()) or _CHARSET.search(body[:2048])
@@ -74,15 +104,14 @@ def _parse(fetched: Fetched) -> HtmlElement:
     text = re.sub(r"^\s*<\?xml[^>]*\?>", "", text)
     try:
         return html.document_fromstring(text or "<p></p>", base_url=fetched.url)
-    except (etree.ParserError, etree.XMLSyntaxError, ValueError) as error:
+    except (LxmlError, ValueError) as error:
         raise WebError(f"{fetched.url}: not readable as HTML: {error}") from error
 
 
 def _html_page(fetched: Fetched, tree: HtmlElement) -> Page:
-    title = " ".join((tree.findtext(".//title") or "").split())
     licence = fetched.licence if fetched.licence != "unknown" else _licence(tree)
     base = tree.xpath("string(//base/@href)") or fetched.url
-    return _page(fetched, _content(tree, fetched.url), base=base, title=title, licence=licence)
+    return _page(fetched, _content(tree, fetched.url), base=base, title=_title(tree), licence=licence)
 
 
 def _markdown_page(fetched: Fetched) -> Page:
@@ -121,6 +150,10 @@ def _source(fetched: Fetched, title: str, text: str, licence: str) -> Source:
     return Source(url=fetched.url, title=title, text=text, licence=licence, retrieved_at=fetched.retrieved_at)
 
 
+def _title(tree: HtmlElement) -> str:
+    return " ".join((tree.findtext(".//title") or "").split())
+
+
 def _name(url: str) -> str:
     return urldefrag(url).url.rstrip("/").rpartition("/")[2]
 
@@ -153,22 +186,26 @@ def _located(tree: HtmlElement, url: str) -> HtmlElement:
 
 
 def _is_clutter(node: HtmlElement) -> bool:
+    """Menus and footers by tag or class, and tables of contents that only point into the page itself."""
+    if node.tag in ("header", "footer", "aside"):
+        return True
     named = f"{node.get('class') or ''} {node.get('id') or ''}"
-    return bool(_CLUTTER_CLASS.search(named)) or node.tag in ("header", "footer", "aside")
+    if re.search(r"(?:^|[\s_-])toc", named, re.IGNORECASE):
+        return all(href.startswith("#") for href in node.xpath(".//a/@href"))
+    return bool(_CLUTTER_CLASS.search(named))
 
 
 def _smallest_holding(element: HtmlElement, kept: set[str], share: float = 0.9) -> HtmlElement:
-    """Walk down while one child alone holds `share` of the kept words."""
-    total = len(kept & set(_words(element.text_content())))
-    while total:
-        inside = [
-            c for c in element if isinstance(c.tag, str) and c.tag in ("div", "section", "td", "table", "tr", "tbody")
-        ]
-        counts = [len(kept & set(_words(child.text_content()))) for child in inside]
-        best = max(range(len(inside)), key=counts.__getitem__, default=None)
-        if best is None or counts[best] < share * total:
+    """Walk down while one child alone holds `share` of the kept words and the first heading."""
+    while total := len(kept & set(_words(element.text_content()))):
+        heading = next(element.iter("h1", "h2", "h3"), None)
+        for child in element.iterchildren("div", "section", "table", "tbody", "tr", "td", "center"):
+            holds = len(kept & set(_words(child.text_content()))) >= share * total
+            if holds and (heading is None or child in heading.iterancestors()):
+                element = child
+                break
+        else:
             break
-        element = inside[best]
     return element
 
 
@@ -180,7 +217,7 @@ def _weight(element: HtmlElement) -> int:
     return len(element.text_content().strip())
 
 
-def _drop(node: etree._Element) -> None:
+def _drop(node: HtmlElement) -> None:
     """Remove a node, keeping the text behind it."""
     parent = node.getparent()
     if parent is None:

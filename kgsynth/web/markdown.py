@@ -37,6 +37,9 @@ class Run:
     links: list[tuple[int, int, str]] = field(default_factory=list)
     lead: tuple[int, int] | None = None  # the bold, linked or code text it opens with
 
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
 
 class InlineWriter:
     """Inline nodes -> Run. `plain`: code is not marked (headings and terms)."""
@@ -147,7 +150,7 @@ class MarkdownWriter:
 
     def _write_heading(self, element: HtmlElement, level: int) -> None:
         run = InlineWriter(plain=True).run(_nodes(element))
-        if run.text:
+        if run:
             start = self._begin("#" * level + " ") + level + 1
             self._put_run(run)
             self._heading = Heading(level=level, text=run.text, start=start, end=self._length)
@@ -168,11 +171,12 @@ class MarkdownWriter:
             self._bullet = ""
 
     def _definition_list(self, element: HtmlElement, indent: str) -> None:
+        self._flush()
         self._heading = None
         for child in element.xpath("./dt|./dd|./div/dt|./div/dd"):
             if child.tag == "dt":
                 run = InlineWriter(plain=True).run(_nodes(child))
-                self._terms += [run] if run.text else []
+                self._terms += [run] if run else []
             else:
                 self.write(child, indent)
                 self._flush()
@@ -190,20 +194,21 @@ class MarkdownWriter:
                 self._put("\n|" + " --- |" * len(cells))
 
     def _paragraph(self, nodes: list[Node], indent: str) -> None:
-        run = InlineWriter().run(nodes)
-        if not run.text:
-            return
+        if run := InlineWriter().run(nodes):
+            self._put_paragraph(run, indent)
+
+    def _put_paragraph(self, run: Run, indent: str) -> None:
         bullet, terms, heading = self._bullet, self._terms, self._heading
         self._bullet, self._terms, self._heading = "", [], None
         if terms:
-            return self._explained(terms, run)
+            self._explained(terms, run)
+            return
         self._begin(indent[: -len(bullet)] + bullet if bullet else indent, tight=bool(bullet) and self._tight)
         self._tight = bool(bullet)
         start = self._put_run(run)
         if heading and not bullet:
             self._define(heading.text, heading.start, start, run.text[: sentence_end(run.text)])
         self._defined_inside(run, start)
-        return None
 
     # -- definitions ---------------------------------------------------------------------------------------------------
 
@@ -226,9 +231,9 @@ class MarkdownWriter:
 
     def _flush(self) -> None:
         """Terms that turned out to have no explanation stand alone."""
-        if self._terms:
-            terms, self._terms = self._terms, []
-            self._put_terms(terms)
+        terms, self._terms = self._terms, []
+        for term in terms:
+            self._put_terms([term])
 
     def _defined_inside(self, run: Run, start: int) -> None:
         """A paragraph that opens with a marked term, or reads `term -- text`."""

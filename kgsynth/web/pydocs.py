@@ -20,9 +20,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
-
 from pydoc_data.topics import topics as TOPICS
+from typing import Any
 
 from kgsynth.errors import CorpusError
 from kgsynth.web import chapters, introspect
@@ -50,7 +49,7 @@ _SPANS = re.compile(
     rf"|(?P<dotted>(?<![\w.]){_DOTTED}\.[A-Za-z_]\w*)"
     r"|(?P<module>(?<![\w.])[a-z_]\w*)(?= module\b)"
 )
-_TOPIC_CODE = r"\"(?P<string>\"[^\"\n]*\"(?: \w+ \"[^\"\n]*\")*)\"|\"(?P<quoted>(?!\s)(?:[^\"\n]|\n(?!\n)){1,90}?(?<!\s)|\")\"(?!\w)|"
+_TOPIC_CODE = r"\"(?P<string>\"[^\"\n]*\"(?: \w+ \"[^\"\n]*\")*)\"|\"(?P<braces>\{[^{}]*\})\"|\"(?P<quoted>(?!\s)(?:[^\"\n]|\n(?!\n)){1,90}?(?<!\s)|\")\"(?!\w)|"
 _OLD_SIGNATURE = re.compile(r"^[\w.]+\(.*?\)(?: *-+> *[^\n.]*?)?(?:\.(?=\s)| *(?:--?|:)(?= )|(?=\n|$))\s*", re.DOTALL)
 
 
@@ -224,7 +223,11 @@ class PythonDocs:
         return name in self.symbols and self.symbols[name].kind == "module"
 
     def _prose(self, symbol: Symbol) -> str:
-        return RstToHtml(partial(self._inline, here=symbol.name)).convert(symbol.doc) if symbol.doc else ""
+        return self._converted(symbol.doc, symbol.name, symbol.signature) if symbol.doc else ""
+
+    def _converted(self, doc: str, here: str, signature: str) -> str:
+        names = frozenset(re.findall(r"\w+", signature))
+        return RstToHtml(partial(self._inline, here=here), parameters=names).convert(doc)
 
     # -- pages -------------------------------------------------------------------------------------------------------
 
@@ -264,7 +267,7 @@ class PythonDocs:
         return found
 
     def _module(self, symbol: Symbol) -> Document:
-        parts = [_h1(symbol.name), self._prose(symbol) or f"<p>The <code>{symbol.name}</code> module.</p>"]
+        parts = [_h1(symbol.name), self._prose(symbol) or self._offer(symbol)]
         prefix = symbol.name + "."
         inside = [(n, n) for n, s in self.symbols.items() if n.startswith(prefix) and s.kind == "module"]
         kinds = {"Functions": "function", "Classes": "class", "Exceptions": "exception"}
@@ -273,6 +276,11 @@ class PythonDocs:
             parts += self._listing(title, [m for m in symbol.members if self.symbols[m[1]].kind == kind])
         parts.append(self._see_also(self._neighbours(symbol.name)))
         return self._symbol_page(symbol, parts, self._up(symbol.name))
+
+    def _offer(self, module: Symbol) -> str:
+        """What an undocumented module is good for."""
+        names = [_code_link(shown.rpartition(".")[2], self.symbols[name].url) for shown, name in module.members[:8]]
+        return f"<p>The <code>{module.name}</code> module offers {', '.join(names) or 'constants'}.</p>"
 
     def _function(self, symbol: Symbol) -> Document:
         parts = [_h1(symbol.name), _signature(symbol), self._prose(symbol)]
@@ -295,10 +303,9 @@ class PythonDocs:
     def _methods(self, symbol: Symbol) -> list[str]:
         if not symbol.methods:
             return []
-        to_html = RstToHtml(partial(self._inline, here=symbol.name))
         rows = [
             f'<dt id="{m["name"]}"><code>{_short(symbol.name)}.{m["name"]}</code></dt>'
-            f"<dd>{to_html.convert(_without_signature(m['doc']))}</dd>"
+            f"<dd>{self._converted(_without_signature(m['doc']), symbol.name, m['signature'])}</dd>"
             for m in symbol.methods
         ]
         return ["<h2>Methods and attributes</h2>", "<dl>" + "\n".join(rows) + "</dl>"]
@@ -342,13 +349,21 @@ def _page(
     aliases: tuple[str, ...] = (),
 ) -> Document:
     nav = " / ".join(f'<a href="{_attribute(u)}">{_escape(t)}</a>' for t, u in up)
-    text = (
+    body = "\n".join(filter(None, parts))
+    page = (
         f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{_escape(title)}</title>\n'
-        f'<link rel="license" href="{_LICENCE_URLS[licence]}"></head>\n<body>\n<nav>{nav}</nav>\n<main>\n'
-        + "\n".join(filter(None, parts))
-        + "\n</main>\n</body>\n</html>\n"
+        f'<link rel="license" href="{_LICENCE_URLS[licence]}"></head>\n<body>\n<nav>{nav}</nav>\n'
+        f"<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
-    return Document(url=url, title=title, content=text.encode(), licence=licence, lead=lead, aliases=aliases)
+    return Document(
+        url=url,
+        title=title,
+        content=page.encode(),
+        licence=licence,
+        aliases=aliases,
+        lead=lead,
+        text=html.unescape(re.sub(r"<[^>]*>", " ", body)),
+    )
 
 
 def _topic_title(text: str) -> str:

@@ -22,6 +22,10 @@ _ALIGNED = re.compile(r"\S {3,}\S|\S +# ")
 _SIGNATURE = re.compile(
     r"^(?:(?:class|async|static|classmethod|exception|coroutine) )*[\w.]+ ?[(\[].*[)\]][^.]*$|^[\w.]+$"
 )
+_EXPRESSION = re.compile(r"^[\w.\[\]]+(?: (?:\S{1,3}|not in|is not) [\w.\[\]]+)+$|^del [\w.\[\]]+$")
+_CODE = re.compile(
+    r"^(?:@|(?:def|class|for|while|if|with|try|import|from|return|print|raise|async)\b[^.]*$)|^[\w.]+ = "
+)
 _ASIDE = re.compile(
     r"^(note|see also|warning|tip|important|cpython implementation detail|deprecated.*):$", re.IGNORECASE
 )
@@ -29,10 +33,15 @@ _LEVELS = {"*": 1, "=": 2, "-": 3, "~": 4, "^": 5}
 
 
 class RstToHtml:
-    """One text -> HTML. `topic` fixes the heading levels; otherwise headings start at level 2 in order of appearance."""
+    """One text -> HTML. `topic` fixes the heading levels; otherwise headings start at level 2 in order of appearance.
 
-    def __init__(self, inline: Inline, *, topic: bool = False) -> None:
+    `parameters` are names that are explained like terms but define nothing: they become list items.
+    """
+
+    def __init__(self, inline: Inline, *, topic: bool = False, parameters: frozenset[str] = frozenset()) -> None:
         self.inline = inline
+        self.topic = topic
+        self.parameters = parameters
         self.levels = dict(_LEVELS) if topic else {}
 
     def convert(self, text: str) -> str:
@@ -72,7 +81,8 @@ class RstToHtml:
 
     def _text_kind(self, lines: list[str], i: int) -> tuple[str, int]:
         end = _paragraph_end(lines, i)
-        block = lines[i : _blank(lines, i)]
+        stop = _blank(lines, i)
+        block = lines[i : next((j for j in range(i, stop) if lines[j].lstrip().startswith(">>>")), stop)]
         if sum(bool(_DASHED.match(row)) for row in block) >= 2 and _DASHED.match(block[0]):
             return "dashed", i + len(block)
         if len(block) > 1 and sum(bool(_ALIGNED.search(row)) for row in block) * 2 >= len(block):
@@ -81,9 +91,12 @@ class RstToHtml:
         if below and end == i + 1 and not lines[i].rstrip().endswith((":", ",", ";")) and len(lines[i]) < 80:
             return "definition", _indented_end(lines, end)
         after = _next(lines, end)
-        if after < len(lines) and lines[after][0] == " " and all(_SIGNATURE.match(row.strip()) for row in lines[i:end]):
+        if after < len(lines) and lines[after][0] == " " and all(map(self._is_signature, lines[i:end])):
             return "definition", _indented_end(lines, after)
         return "paragraph", end
+
+    def _is_signature(self, line: str) -> bool:
+        return bool(_SIGNATURE.match(line.strip()) or (self.topic and _EXPRESSION.match(line.strip())))
 
     def _nothing(self, lines: list[str], before: str) -> str:
         return ""
@@ -93,7 +106,8 @@ class RstToHtml:
         return f"<h{level}>{self.inline(lines[0].strip())}</h{level}>"
 
     def _paragraph(self, lines: list[str], before: str) -> str:
-        return f"<p>{self.inline(chr(10).join(line.strip() for line in lines))}</p>"
+        text = re.sub(r"(?<=\w-)\n(?=\w)", "", "\n".join(line.strip() for line in lines))
+        return f"<p>{self.inline(text)}</p>"
 
     def _doctest(self, lines: list[str], before: str) -> str:
         return f'<pre><code class="language-python">{html.escape(_dedent(lines), quote=False)}</code></pre>'
@@ -106,7 +120,7 @@ class RstToHtml:
         structured = inner[0].startswith(">>>") or _BULLET.match(inner[0])
         if before.endswith(":") and not _ASIDE.match(before) and not structured:
             return self._literal(lines, before)
-        if any("::=" in row for row in inner):
+        if any("::=" in row for row in inner) or _CODE.match(inner[0]):
             return self._literal(lines, before)
         return "\n".join(self._blocks(inner))
 
@@ -136,6 +150,9 @@ class RstToHtml:
 
     def _definition(self, lines: list[str], before: str) -> str:
         end = next(i for i, line in enumerate(lines) if line[:1] in ("", " "))
+        if all(line.strip().partition(" : ")[0].lstrip("*") in self.parameters for line in lines[:end]):
+            names = ", ".join(f"<code>{html.escape(line.strip(), quote=False)}</code>" for line in lines[:end])
+            return f"<ul><li>{self._inside(lines[end:]).replace('<p>', f'<p>{names} ', 1)}</li></ul>"
         terms = "".join(f"<dt>{self.inline(line.strip())}</dt>" for line in lines[:end])
         return f"<dl>{terms}<dd>{self._inside(lines[end:])}</dd></dl>"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -51,14 +51,13 @@ def _terms(word: str) -> tuple[str, ...]:
 
 
 class CorpusSearch:
-    """A SearchProvider over documents and their searchable texts (same order). `candidates` bounds what is embedded."""
+    """A SearchProvider over documents. `candidates` bounds what is embedded."""
 
     name = "corpus"
 
     def __init__(
         self,
         documents: Sequence[Document],
-        texts: Iterable[str],
         embedder: Embedder,
         *,
         candidates: int = CANDIDATES,
@@ -68,7 +67,7 @@ class CorpusSearch:
         self.candidates = candidates
         title_tokens = [tokens(d.title) for d in documents]
         self._titles = _Bm25(title_tokens)
-        self._texts = _Bm25([t * 3 + tokens(text) for t, text in zip(title_tokens, texts, strict=True)])
+        self._texts = _Bm25([t * 3 + tokens(d.text) for t, d in zip(title_tokens, documents, strict=True)])
         self._by_title: dict[str, list[int]] = {}
         self._by_alias: dict[str, list[int]] = {}
         for i, document in enumerate(documents):
