@@ -21,6 +21,7 @@ Names: N chunks in time, R = batch x heads, C = 16 tokens, K and V dims.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -56,24 +57,14 @@ def chunk_kda(
     q, k, v, g, beta = (_to_chunks(x.to(dtype), HV) for x in (q, k, v, g, beta[..., None]))
     if l2norm:
         q, k = unit(q), unit(k)
-    G = g.cumsum(-2)
-    bounded = lower_bound is not None and -lower_bound * CHUNK <= MAX_EXPONENT
-    shift = -lower_bound * CHUNK / 2 if bounded and lower_bound is not None else 0.0
-    grow = (G + shift).exp()  # exp(G) up to the constant exp(shift), which leaves again in `_scan`
-    q_in, k_in = q * (grow * scale), k * grow
-    last = G[..., -1:, :]
-    if bounded:
-        k_out = k / grow
-        A, P = _factored_scores(k_in, q_in, k_out)
-        k_out = k_out * (last + shift).exp()
-    else:
-        A, P = _pairwise_scores(k, q * scale, G)
-        k_out = k * (last - G).exp()
-    M = _UnitLowerInverse.apply((beta * A).tril(-1)) * beta.mT
-    W, U = (M @ torch.cat([k_in, v], -1)).split([K, V], -1)
     state = v.new_zeros(B * HV, K, V) if initial_state is None else initial_state.to(dtype).reshape(B * HV, K, V)
-    states, writes, state = _scan(W, U, k_out, last.exp().mT, state, shift)
-    o = torch.baddbmm(_flat(P.tril() @ writes), _flat(q_in), _flat(states), alpha=_undo(shift))
+    if lower_bound is not None and -lower_bound * CHUNK <= MAX_EXPONENT:
+        shift = -lower_bound * CHUNK / 2
+        parts = _FactoredScores.apply(q, k, g, scale, shift)
+    else:
+        shift = 0.0
+        parts = _pairwise_scores(q * scale, k, g)
+    o, state = _DeltaChunks.apply(*parts, v, beta, state, math.exp(-shift))
     o = o.view(-1, B, HV, CHUNK, V).permute(1, 0, 3, 2, 4).reshape(B, -1, HV, V)[:, :T]
     return o, state.view(B, HV, K, V)
 
@@ -91,34 +82,15 @@ def _flat(x: Tensor) -> Tensor:
     return x.reshape(-1, *x.shape[-2:])
 
 
-def _undo(shift: float) -> float:
-    return float(torch.tensor(-shift, dtype=torch.float64).exp())
+def _pairwise_scores(q: Tensor, k: Tensor, g: Tensor) -> tuple[Tensor, ...]:
+    """What `_DeltaChunks` needs, for any g <= 0: (k exp G, q exp G, k exp(G_C - G), exp G_C, A, P).
 
-
-def _scan(
-    W: Tensor, U: Tensor, k_out: Tensor, decay: Tensor, state: Tensor, shift: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Carry the state over the chunks: the states at their starts, what they write, and the last state."""
-    states, writes = [], []
-    for W_n, U_n, k_n, decay_n in zip(W.unbind(), U.unbind(), k_out.mT.unbind(), decay.unbind(), strict=True):
-        states.append(state)
-        writes.append(torch.baddbmm(U_n, W_n, state, alpha=-_undo(shift)))
-        state = torch.baddbmm(state * decay_n, k_n, writes[-1])
-    return torch.stack(states), torch.stack(writes), state
-
-
-def _factored_scores(k_in: Tensor, q_in: Tensor, k_out: Tensor) -> tuple[Tensor, Tensor]:
-    """Scores of k and of q with k, where the two decay factors of a pair can be applied apart."""
-    A, P = (torch.cat([k_in, q_in], -2) @ k_out.mT).split(CHUNK, -2)
-    return A, P
-
-
-def _pairwise_scores(k: Tensor, q: Tensor, G: Tensor) -> tuple[Tensor, Tensor]:
-    """sum_d x_id k_jd exp(G_id - G_jd) with x = k and x = q over the pairs i >= j, for any G that does not grow.
-
-    All arguments are [..., C, K], the results [..., C, C], finite but meaningless above the diagonal.
+    The scores A and P are sum_d x_id k_jd exp(G_id - G_jd) with x = k and x = q, [N, R, C, C]; finite but meaningless
+    above the diagonal.
     """
     *lead, C, K = k.shape
+    G = g.cumsum(-2)
+    last = G[..., -1:, :]
     rows = torch.stack([k, q], -3).view(*lead, 2, C // BLOCK, BLOCK, K)
     G_rows = G.view(*lead, C // BLOCK, BLOCK, K)
     first = G_rows[..., :1, :]
@@ -138,20 +110,93 @@ def _pairwise_scores(k: Tensor, q: Tensor, G: Tensor) -> tuple[Tensor, Tensor]:
     on_diagonal = torch.eye(C // BLOCK, dtype=k.dtype, device=k.device)[:, None, :, None]
     scores = left.view(*lead, 2, C // BLOCK, BLOCK, C // BLOCK, BLOCK) + diagonal[..., None, :] * on_diagonal
     A, P = scores.view(*lead, 2, C, C).unbind(-3)
-    return A, P
+    return k * G.exp(), q * G.exp(), k * (last - G).exp(), last.exp(), A, P
 
 
-class _UnitLowerInverse(torch.autograd.Function):
-    """(I + A)^-1 of strictly lower triangular A [..., C, C]. The gradient reuses the inverse X: dA = -X^T dX X^T."""
+class _FactoredScores(torch.autograd.Function):
+    """The same for a bounded gate, where k exp G and q exp G are larger by the constant exp(shift).
 
-    @staticmethod
-    def forward(ctx: Any, A: Tensor) -> Tensor:
-        eye = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device).expand_as(A)
-        X = torch.linalg.solve_triangular(A, eye, upper=False, unitriangular=True)
-        ctx.save_for_backward(X)
-        return X
+    With y = x exp(G) the gradient of G is y dy, and with y = x exp(-G) it is -y dy: no product is differentiated twice.
+    """
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> Tensor:
-        (X,) = ctx.saved_tensors
-        return -(X.mT @ grads[0] @ X.mT)
+    def forward(ctx: Any, q: Tensor, k: Tensor, g: Tensor, scale: float, shift: float) -> tuple[Tensor, ...]:
+        G = g.cumsum(-2)
+        last = G[..., -1:, :].clone()
+        grow = G.add_(shift).exp_()
+        k_in, q_in = k * grow, (q * grow).mul_(scale)
+        k_over = k / grow
+        both = torch.cat([k_in, q_in], -2)
+        A, P = (both @ k_over.mT).split(CHUNK, -2)
+        decay, ctx.scale, ctx.shift = last.exp(), scale, shift
+        ctx.save_for_backward(grow, both, k_over, decay)
+        return k_in, q_in, k_over * (decay * math.exp(shift)), decay, A, P
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        dk_in, dq_in, dk_out, ddecay, dA, dP = grads
+        grow, both, k_over, decay = ctx.saved_tensors
+        dscores = torch.cat([dA, dP], -2)
+        dboth = _flat(torch.cat([dk_in, dq_in], -2)).baddbmm_(_flat(dscores), _flat(k_over)).view_as(both)
+        dk_out = dk_out * (decay * math.exp(ctx.shift))
+        dk_over = dscores.mT @ both + dk_out
+        dk_in, dq_in = dboth.split(CHUNK, -2)
+        dq = (dq_in * grow).mul_(ctx.scale)
+        dk = (dk_in * grow).addcdiv_(dk_over, grow)
+        dG_in, dG_q = (dboth * both).split(CHUNK, -2)
+        dG = (dG_in + dG_q).addcmul_(dk_over, k_over, value=-1)
+        dG[..., -1:, :] += (dk_out * k_over).sum(-2, keepdim=True) + ddecay * decay
+        return dq, dk, dG.flip(-2).cumsum(-2).flip(-2), None, None
+
+
+class _DeltaChunks(torch.autograd.Function):
+    """The delta rule over all chunks, given the scores: the solve, the loop over chunks and the outputs.
+
+    Forward keeps the state at each chunk's start; backward walks the chunks once more, from the last to the first.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, k_in: Tensor, q_in: Tensor, k_out: Tensor, decay: Tensor, A: Tensor, P: Tensor,
+        v: Tensor, beta: Tensor, state: Tensor, undo: float,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        N, R, C, V = v.shape
+        K = k_in.shape[-1]
+        decay, P = decay.mT, P.tril()
+        eye = torch.eye(C, dtype=A.dtype, device=A.device).expand_as(A)
+        X = torch.linalg.solve_triangular((beta * A).tril_(-1), eye, upper=False, unitriangular=True)
+        kv = torch.cat([k_in, v], -1)
+        W, U = ((X * beta.mT) @ kv).split([K, V], -1)
+        states, writes = v.new_empty(N + 1, R, K, V), v.new_empty(N, R, C, V)
+        states[0] = state
+        for n in range(N):
+            torch.baddbmm(U[n], W[n], states[n], alpha=-undo, out=writes[n])
+            torch.mul(states[n], decay[n], out=states[n + 1]).baddbmm_(k_out[n].mT, writes[n])
+        o = _flat(P @ writes).baddbmm_(_flat(q_in), _flat(states[:-1]), alpha=undo)
+        ctx.undo = undo
+        ctx.save_for_backward(q_in, k_out, decay, A, P, beta, X, W, kv, states, writes)
+        return o.view_as(v), states[-1].clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        do, dstate = grads
+        q_in, k_out, decay, A, P, beta, X, W, kv, states, writes = ctx.saved_tensors
+        N, K, undo = len(q_in), q_in.shape[-1], ctx.undo
+        dwrites, dstates = P.mT @ do, torch.empty_like(states)
+        dstates[-1] = dstate
+        from_q = (q_in.mT @ do).mul_(undo)
+        for n in reversed(range(N)):
+            dwrites[n].baddbmm_(k_out[n], dstates[n + 1])
+            torch.addcmul(from_q[n], dstates[n + 1], decay[n], out=dstates[n])
+            dstates[n].baddbmm_(W[n].mT, dwrites[n], alpha=-undo)
+        dk_out = writes @ dstates[1:].mT
+        ddecay = (states[:-1] * dstates[1:]).sum(-1, keepdim=True).mT
+        dq_in, dW = (torch.cat([do, -dwrites], -2) @ states[:-1].mT).mul_(undo).split(CHUNK, -2)
+        dP = (do @ writes.mT).tril_()
+
+        dWU = torch.cat([dW, dwrites], -1)
+        dk_in, dv = ((X * beta.mT).mT @ dWU).split([K, dwrites.shape[-1]], -1)
+        dM = dWU @ kv.mT
+        dA = (X.mT @ (dM * beta.mT) @ X.mT).tril_(-1).neg_()
+        dbeta = (dM * X).sum(-2, keepdim=True).mT + (dA * A).sum(-1, keepdim=True)
+        return dk_in, dq_in, dk_out, ddecay, dA * beta, dP, dv, dbeta, dstates[0], None
