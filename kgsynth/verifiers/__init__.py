@@ -55,3 +55,6 @@ def verify(answer: str, task: Task, sandbox: Sandbox | None = None) -> Verdict:
     start = time.perf_counter()
     verdict = REGISTRY[name](answer, task.verifier.params, sandbox)
     return replace(verdict, seconds=time.perf_counter() - start)
+
+
+from kgsynth.verifiers import choice, function_tests, literal, text  # noqa: E402, F401  (each registers itself)

@@ -1,0 +1,47 @@
+"""`literal`: what a snippet prints. Equal text, or equal Python literals of equal types."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from kgsynth.errors import VerifierError
+from kgsynth.sandbox import Sandbox
+from kgsynth.verifiers import Verdict, register
+from kgsynth.verifiers.answer import extract
+from kgsynth.verifiers.values import encode, same
+
+MAX_DEPTH = 60
+
+
+@register("literal")
+def literal(answer: str, params: Mapping[str, Any], sandbox: Sandbox | None) -> Verdict:
+    """params: {"value": "[1, 2]"}. `[1,2]` is right too; `(1, 2)`, `[1.0, 2]` and `[True, 2]` are not."""
+    value = params.get("value")
+    if not isinstance(value, str) or not value.strip():
+        raise VerifierError(f"literal: 'value' must be a non-blank string, not {value!r}")
+    given, missing = extract(answer)
+    if missing:
+        return Verdict(score=0.0, reason=missing)
+    right = given.strip() == value.strip() or _equal_literals(given, value)
+    return Verdict(score=float(right), reason="right" if right else "wrong")
+
+
+def _equal_literals(a: str, b: str) -> bool:
+    """Floats are compared exactly here: both sides are texts somebody wrote."""
+    try:
+        return same(_parse(a), _parse(b), tolerance=0.0)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, VerifierError):
+        return False
+
+
+def _parse(text: str) -> Any:
+    """The encoded value of a literal. Brackets are counted first: the parser's own limit is deeper than its stack."""
+    depth = deepest = 0
+    for char in text:
+        depth += (char in "([{") - (char in ")]}")
+        deepest = max(deepest, depth)
+    if deepest > MAX_DEPTH:
+        raise ValueError("nested too deep")
+    return encode(ast.literal_eval(text.strip()))
