@@ -13,6 +13,7 @@ from kgsynth.web.document import Document
 from kgsynth.web.folders import Skipped, folder_documents
 from kgsynth.web.pydocs import python_documents
 from kgsynth.web.search import CorpusSearch
+from kgsynth.web.vectors import PageVectors, cache_folder
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +24,7 @@ class CorpusConfig:
     paths: tuple[str, ...] = ()  # folders, files, or dictd indexes
     licence: str = ""  # of everything under `paths`; empty: detected
     max_file_kb: int = 2048  # larger files are skipped
-    cache: bool = True
+    cache: bool = True  # keep page vectors between runs under $XDG_CACHE_HOME/kgsynth
 
 
 class Corpus:
@@ -75,4 +76,5 @@ def open_corpus(config: CorpusConfig, embedder: Embedder) -> Corpus:
         )
     if not documents:
         raise CorpusError("the corpus has no page: set [corpus] builtin = true, or give folders in [corpus] paths")
-    return Corpus(documents, CorpusSearch(documents, embedder), skipped.reasons)
+    vectors = PageVectors(embedder, cache_folder() if config.cache else None)
+    return Corpus(documents, CorpusSearch(documents, vectors), skipped.reasons)

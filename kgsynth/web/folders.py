@@ -36,14 +36,15 @@ TYPES = {
 }
 _BASE64 = {c: i for i, c in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")}
 _REFERENCE = re.compile(r"\{([^{}]{1,120})\}")
+_DEP5 = re.compile(r"^Files:[ \t]*\*[ \t]*$.*?^License:[ \t]*([\w.+-]+)", re.MULTILINE | re.DOTALL)
 _DEBIAN = (
+    (r"PYTHON SOFTWARE FOUNDATION LICENSE", "PSF-2.0"),
     (r"GNU\s+Free\s+Documentation\s+License,?\s+Version\s+([\d.]+\d)", "GFDL-{}"),
-    (r"^License:\s*(\S+)", "{}"),
     (
         r"PostgreSQL|permission to use, copy, modify,? and distribute this software and its\s+documentation",
         "PostgreSQL",
     ),
-    (r"PYTHON SOFTWARE FOUNDATION LICENSE", "PSF-2.0"),
+    (r"^License:[ \t]*([\w.+-]+)[ \t]*$", "{}"),
 )
 
 
@@ -130,7 +131,7 @@ def _document(file: Path, root: Path, licence: str, max_bytes: int, skipped: Ski
 def debian_licence(path: Path) -> str:
     """The licence in the `copyright` file of the Debian package a path belongs to; "unknown" without one."""
     for folder in (path, *path.parents):
-        names = (folder.name, f"{folder.name}-doc", f"dict-{path.stem}")
+        names = (f"dict-{path.stem}", f"{folder.name}-doc", folder.name)
         if folder.parent == Path("/usr/share/doc") or folder == Path("/usr/share/dictd"):
             copyrights = (Path("/usr/share/doc", name, "copyright") for name in names)
             return next((read_licence(c) for c in copyrights if c.is_file()), "unknown")
@@ -142,6 +143,8 @@ def read_licence(copyright_file: Path) -> str:
         text = copyright_file.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return "unknown"
+    if text.startswith("Format:") and (machine_readable := _DEP5.search(text)):
+        return machine_readable[1]
     for pattern, name in _DEBIAN:
         if match := re.search(pattern, text, re.MULTILINE | re.IGNORECASE):
             return name.format(*match.groups())
@@ -217,7 +220,7 @@ def _entry(index: Path, words: list[str], text: str, urls: dict[str, str], licen
 
 def _paragraph(text: str, urls: dict[str, str]) -> str:
     """Text whose lines are indented alike is prose; deeper or ragged indentation is kept as it is."""
-    lines = text.split("\n")
+    lines = text.strip("\n").split("\n")
     if len({len(line) - len(line.lstrip()) for line in lines}) > 1 or re.search(r"\S {3,}\S", text):
         kept = _REFERENCE.sub(r"\1", text)
         return f"<pre>{html.escape(kept, quote=False)}</pre>"

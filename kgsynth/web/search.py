@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kgsynth.concept import name_key
-from kgsynth.embed import Embedder
 from kgsynth.web import Hit
 from kgsynth.web.document import Document
+from kgsynth.web.vectors import PageVectors
 
 RRF = 60
 CANDIDATES = 24
@@ -58,12 +57,12 @@ class CorpusSearch:
     def __init__(
         self,
         documents: Sequence[Document],
-        embedder: Embedder,
+        vectors: PageVectors,
         *,
         candidates: int = CANDIDATES,
     ) -> None:
         self.documents = documents
-        self.embedder = embedder
+        self.vectors = vectors
         self.candidates = candidates
         title_tokens = [tokens(d.title) for d in documents]
         self._titles = _Bm25(title_tokens)
@@ -74,7 +73,6 @@ class CorpusSearch:
             self._by_title.setdefault(name_key(document.title), []).append(i)
             for alias in document.aliases:
                 self._by_alias.setdefault(name_key(alias), []).append(i)
-        self._vectors: dict[int, NDArray[np.float32]] = {}
         self._lock = threading.Lock()
 
     async def search(self, query: str, k: int) -> list[Hit]:
@@ -100,13 +98,10 @@ class CorpusSearch:
     def _by_meaning(self, query: str, pool: list[int]) -> list[int]:
         if not pool:
             return []
-        with self._lock:  # one embedding at a time: models are not made for concurrent calls
-            new = [i for i in pool if i not in self._vectors]
-            texts = [f"{self.documents[i].title}. {self.documents[i].lead[:200]}" for i in new]
-            vectors = self.embedder.embed([query, *texts])
-            self._vectors.update(zip(new, vectors[1:], strict=True))
-        scores = np.stack([self._vectors[i] for i in pool]) @ vectors[0]
-        return [pool[j] for j in np.argsort(-scores, kind="stable")]
+        texts = [f"{self.documents[i].title}. {self.documents[i].lead[:200]}" for i in pool]
+        with self._lock:  # searches may come from several threads
+            asked, rows = self.vectors.embed(query, texts)
+        return [pool[j] for j in np.argsort(-(rows @ asked), kind="stable")]
 
 
 class _Bm25:
