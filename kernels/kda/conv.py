@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -31,10 +33,10 @@ def short_conv(
     if cu_seqlens is not None:
         return _packed(x, weight, cu_seqlens, activation, initial_state, output_final_state)
     B, T, D = x.shape
-    taps = weight.reshape(D, -1).unbind(-1)
+    taps = weight.reshape(D, -1).T.to(x.dtype)
     before = len(taps) - 1
     history = F.pad(x, (0, 0, before, 0)) if initial_state is None else torch.cat([initial_state.to(x.dtype), x], 1)
-    y = sum((history[:, w : w + T] * tap for w, tap in enumerate(taps)), start=x.new_zeros(()))
+    y = _Convolve.apply(history, taps)
     if activation:
         y = F.silu(y)
     if not output_final_state:
@@ -42,6 +44,30 @@ def short_conv(
     ends = torch.full((B,), T, device=x.device) if lengths is None else lengths
     at = ends[:, None] + torch.arange(before, device=x.device)
     return y, history.gather(1, at[..., None].expand(B, before, D))
+
+
+class _Convolve(torch.autograd.Function):
+    """history [B, W - 1 + T, D] and taps [W, D] -> [B, T, D]; its gradient allocates one buffer, not one per tap."""
+
+    @staticmethod
+    def forward(ctx: Any, history: Tensor, taps: Tensor) -> Tensor:
+        ctx.save_for_backward(history, taps)
+        T = history.shape[1] - len(taps) + 1
+        y = history[:, :T] * taps[0]
+        for w in range(1, len(taps)):
+            y.addcmul_(history[:, w : w + T], taps[w])
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        history, taps = ctx.saved_tensors
+        (dy,) = grads
+        T = dy.shape[1]
+        dhistory, dtaps = torch.zeros_like(history), torch.empty_like(taps)
+        for w in range(len(taps)):
+            dhistory[:, w : w + T].addcmul_(dy, taps[w])
+            dtaps[w] = (dy * history[:, w : w + T]).sum((0, 1))
+        return dhistory, dtaps
 
 
 def _packed(

@@ -41,10 +41,11 @@ def moe(x: Tensor, routing: Routing, w1: Tensor, w3: Tensor, w2: Tensor) -> Tens
             f"w3 {tuple(w3.shape)} and w2 {tuple(w2.shape)} do not fit together"
         )
     order, ends = routing.order(E)
-    rows = permute(x, order, routing.indices_TK.shape[1])
-    gate, up = grouped_matmul(rows, torch.cat([w1, w3], 1), ends).split(inner, -1)
-    rows = grouped_matmul(F.silu(gate) * up, w2, ends)
-    return unpermute(rows, order, routing.weights_TK)
+    top_k = routing.indices_TK.shape[1]
+    weights = routing.weights_TK.flatten().index_select(0, order).to(x.dtype)
+    gate, up = grouped_matmul(permute(x, order, top_k), torch.cat([w1, w3], 1), ends).split(inner, -1)
+    inner_rows = F.silu(gate) * (up * weights[:, None])  # weighted where the rows are narrowest
+    return unpermute(grouped_matmul(inner_rows, w2, ends), order, top_k)
 
 
 class _Callable(ModuleType):

@@ -26,16 +26,13 @@ def grouped_matmul(rows: Tensor, weight: Tensor, ends: Tensor) -> Tensor:
 
 
 def permute(x: Tensor, order: Tensor, top_k: int) -> Tensor:
-    """x [T, D] -> one row per token-expert pair in the given order, [T * K, D]."""
+    """x [T, D] -> one row per token-expert pair, in the given order of the pairs: [T * K, D]."""
     return _Permute.apply(x, order, top_k)
 
 
-def unpermute(rows: Tensor, order: Tensor, weights_TK: Tensor) -> Tensor:
-    """Rows in the given order back to their tokens, weighted and summed: [T * K, D] -> [T, D]."""
-    back = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
-    T, K = weights_TK.shape
-    pairs = _Shuffle.apply(rows, back, order).view(T, K, -1)
-    return (pairs * weights_TK.to(rows.dtype)[..., None]).sum(1)
+def unpermute(rows: Tensor, order: Tensor, top_k: int) -> Tensor:
+    """The adjoint of `permute`: the rows of each token's pairs, summed: [T * K, D] -> [T, D]."""
+    return _Unpermute.apply(rows, order, top_k)
 
 
 class _ContiguousGrad(torch.autograd.Function):
@@ -51,29 +48,27 @@ class _ContiguousGrad(torch.autograd.Function):
 
 
 class _Permute(torch.autograd.Function):
-    """Gather; its gradient is a gather and a sum too, where indexing would scatter-add."""
+    """A gather whose gradient is a gather and a sum too, where indexing would scatter and add."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, order: Tensor, top_k: int) -> Tensor:
         ctx.save_for_backward(order)
         ctx.top_k = top_k
-        return x[order // top_k]
+        return x.index_select(0, order // top_k)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        (order,) = ctx.saved_tensors
+        return unpermute(grads[0], ctx.saved_tensors[0], ctx.top_k), None, None
+
+
+class _Unpermute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, order: Tensor, top_k: int) -> Tensor:
+        ctx.save_for_backward(order)
+        ctx.top_k = top_k
         back = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
-        return grads[0][back].view(-1, ctx.top_k, grads[0].shape[-1]).sum(1), None, None
-
-
-class _Shuffle(torch.autograd.Function):
-    """rows[there], with the inverse permutation given for the gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, there: Tensor, back: Tensor) -> Tensor:
-        ctx.save_for_backward(back)
-        return rows[there]
+        return rows.index_select(0, back).view(-1, top_k, rows.shape[-1]).sum(1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return grads[0][ctx.saved_tensors[0]], None, None
+        return permute(grads[0], ctx.saved_tensors[0], ctx.top_k), None, None
