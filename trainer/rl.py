@@ -148,7 +148,7 @@ def _update(
 
 
 def _sums(result: PolicyLoss, entropy: float) -> dict[str, float]:
-    loss, clipped, kl = float(result.loss), float(result.clipped), float(result.kl)
+    loss, clipped, kl = result.loss.item(), float(result.clipped), float(result.kl)
     return {"loss": loss, "clipped": clipped, "mismatch_kl": kl, "entropy": entropy}
 
 

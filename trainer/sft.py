@@ -73,5 +73,5 @@ def _backward(policy: TinyPolicy, batch: list[Replies], *, max_tokens: int = 163
         logprobs_N, _ = policy.logprobs([batch[i] for i in chosen])
         loss = cross_entropy(logprobs_N, torch.ones_like(logprobs_N, dtype=torch.bool), tokens=tokens)
         loss.backward()
-        total += float(loss)
+        total += loss.item()
     return total, tokens

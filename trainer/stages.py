@@ -226,7 +226,7 @@ def _check_unchanged(recipe: Recipe, tasks: TaskSet) -> None:
     """Raise RunError when this folder was trained with other settings or tasks; record them on the first run."""
     path = recipe.train_dir / "config.json"
     digest = hashlib.sha256("".join(task.id for task in tasks).encode()).hexdigest()[:16]
-    now = flatten({"trainer": dataclasses.asdict(recipe.trainer), "tasks": digest})
+    now = json.loads(json.dumps(flatten({"trainer": dataclasses.asdict(recipe.trainer), "tasks": digest})))
     if not path.exists():
         _write_json(path, now)
     old = json.loads(path.read_text(encoding="utf-8"))
