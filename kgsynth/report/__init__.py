@@ -1,0 +1,159 @@
+"""A run on one page: `report.html`, one file that opens from disk and asks no network.
+
+Everything shown comes from the run folder (data.py), so a report can be written at any time, also while a run is at
+work. What pages and models said is escaped: text by Jinja2, data by JSON with `<`, `>` and `&` written as escapes; the
+page's own policy lets only its two scripts run and nothing be fetched.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from kgsynth import __version__
+from kgsynth.errors import ConfigError, RunError
+from kgsynth.report import data
+
+ASSETS = Path(__file__).parents[1] / "report_assets"
+
+
+def write_report(run_dir: Path) -> Path:
+    """Write `run_dir/report.html` (atomically) and return its path.
+
+    Raises RunError when there is no such folder, ConfigError when plotly is not installed.
+    """
+    run_dir = Path(run_dir)
+    if not run_dir.is_dir():
+        raise RunError(f"there is no run folder {run_dir}; make one with `kgsynth run RECIPE.toml`")
+    html = render(data.read_run(run_dir))
+    path = run_dir / "report.html"
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(html.encode("utf-8", errors="replace"))
+    part.replace(path)
+    return path
+
+
+def render(run: data.Run) -> str:
+    """The page of a run as HTML text."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    plotly, script = _plotly(), (ASSETS / "report.js").read_text(encoding="utf-8")
+    environment = Environment(
+        loader=FileSystemLoader(ASSETS),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"duration": duration, "count": count}
+    policy = " ".join(f"'sha256-{_digest(text)}'" for text in (plotly, script))
+    return environment.get_template("report.html.j2").render(
+        **_content(run),
+        version=__version__,
+        css=Markup((ASSETS / "report.css").read_text(encoding="utf-8")),
+        plotly=Markup(plotly),
+        script=Markup(script),
+        script_hashes=Markup(policy),
+    )
+
+
+def _content(run: data.Run) -> dict[str, Any]:
+    """The template's variables."""
+    graph, graph_problem = data.graph(run)
+    tasks, rejected = run.tasks, run.rejected
+    page = {
+        "graph": graph,
+        "counts": data.task_counts(tasks) if tasks else None,
+        "rejections": [{"check": r["check"], "count": r["count"]} for r in data.rejections(rejected or [])],
+        "sft": data.curves(run.metrics, "sft"),
+        "rl": data.curves(run.metrics, "rl"),
+        "evaluation": data.evaluation(run),
+        "by_type": data.by_type(run.result),
+        "times": data.stage_times(run.stages),
+    }
+    return {
+        "run": run,
+        "graph_problem": graph_problem,
+        "page": page,
+        "page_json": _json(page),
+        "tiles": _tiles(run, page),
+        "rejections": data.rejections(rejected or []),
+        "samples": data.samples(tasks or []),
+        "licences": data.licences(graph["sources"]) if graph else [],
+        "spending": data.spending(run.ledger),
+        "offline": bool(run.brain) and "no model" in str(run.brain),
+    }
+
+
+def _tiles(run: data.Run, page: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Headline numbers: (label, figure, a few words). A figure that is not there yet is "–"."""
+    graph = page["graph"]
+    stats = graph["stats"] if graph else {}
+    held_out = next((row for row in page["evaluation"] if row["split"] == "held-out tasks"), {})
+    kept, rejected = len(run.tasks or []), sum(row["count"] for row in page["rejections"])
+    seconds = sum(row["seconds"] for row in page["times"])
+    share = f"{kept / (kept + rejected):.0%} of {kept + rejected} drafts" if kept else ""
+    tiles = [
+        ("concepts", count(stats.get("concepts")), f"{stats['max_level'] + 1} levels" if stats else ""),
+        ("edges", count(stats.get("edges")), f"{stats['cycles']} cycles" if stats else ""),
+        ("several parents", _percent(stats.get("multi_parent_share")), "of concepts below a root" if stats else ""),
+        ("tasks kept", count(kept) if run.tasks is not None else "–", share),
+        ("held-out reward", _change(held_out), "before → after RL" if held_out else ""),
+        ("time", duration(seconds) if seconds else "–", "all stages"),
+    ]
+    usd = sum(row["usd"] for row in data.spending(run.ledger))
+    return [*tiles, ("model cost", f"${usd:.2f}", f"{count(len(run.ledger))} calls")] if run.ledger else tiles
+
+
+def _change(row: dict[str, Any]) -> str:
+    return " → ".join("–" if (v := row.get(key)) is None else f"{v:.2f}" for key in ("before", "after")) if row else "–"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.0%}"
+
+
+def count(number: float | None) -> str:
+    """12345 -> "12,345"; None -> "–"."""
+    return "–" if number is None else f"{number:,.0f}"
+
+
+def duration(seconds: float) -> str:
+    """4.2 -> "4.2 s"; 75 -> "1 min 15 s"; 7300 -> "2 h 2 min"."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _json(value: Any) -> Any:
+    """JSON that may stand inside <script>: no `<`, `>`, `&`, no NaN."""
+    from markupsafe import Markup
+
+    text = json.dumps(_finite(value), ensure_ascii=True, allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _plotly() -> str:
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise ConfigError("the report needs plotly; install it with `pip install 'kgsynth[report]'`") from error
+    return get_plotlyjs()

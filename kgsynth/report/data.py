@@ -1,0 +1,340 @@
+"""What a report shows, read from the files of a run folder and from its graph store. Nothing is changed on disk.
+
+A part that is missing is None and the page says "not run yet"; a torn last line is left out; lines that cannot be read
+are counted in `Run.notes`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from kgsynth.errors import KgsynthError, TaskError
+from kgsynth.graph import ConceptGraph
+from kgsynth.report.layout import layered
+from kgsynth.store import open_store
+from kgsynth.task import GRANULARITIES, Task
+
+Row = dict[str, Any]
+
+SAMPLES = 3  # tasks shown in full, per type
+QUOTE, PROMPT = 500, 240  # characters of a quote and of a prompt in the graph's side panel
+FORMS = {  # what goes into the answer tag, by verifier
+    "choice": "the letter of one option",
+    "text": "a word or phrase",
+    "literal": "a Python literal",
+    "function_tests": "Python source that defines the function",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """The files of a run folder, parsed."""
+
+    path: Path
+    config: Mapping[str, Any]
+    config_text: str
+    tasks: list[Task] | None
+    rejected: list[Row] | None
+    metrics: list[Row]
+    stages: list[Row]
+    ledger: list[Row]
+    result: Row
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.path.resolve().name
+
+    @property
+    def brain(self) -> str | None:
+        """Name of what judged concepts; None before any stage has ended."""
+        return next((str(row["brain"]) for row in reversed(self.stages) if row.get("brain")), None)
+
+
+def read_run(path: Path) -> Run:
+    """Never raises for what is missing or damaged in the folder."""
+    notes: list[str] = []
+    text = _text(path / "config.toml")
+    try:
+        config = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        config, _ = {}, notes.append(f"config.toml: {error}")
+    try:
+        result = json.loads(_text(path / "train" / "result.json") or "{}")
+    except ValueError as error:
+        result, _ = {}, notes.append(f"train/result.json: {error}")
+    return Run(
+        path=path,
+        config=config,
+        config_text=re.sub(r"://[^/@\s\"]*@", "://***@", text),
+        tasks=_tasks(path / "tasks.jsonl", notes),
+        rejected=_rows(path / "rejected.jsonl", notes) if (path / "rejected.jsonl").exists() else None,
+        metrics=_rows(path / "metrics.jsonl", notes),
+        stages=_rows(path / "stages.jsonl", notes),
+        ledger=_rows(path / "ledger.jsonl", notes),
+        result=result if isinstance(result, dict) else {},
+        notes=notes,
+    )
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
+
+def _lines(path: Path) -> list[str]:
+    """The finished lines: what follows the last newline was torn off by a kill."""
+    return [line for line in _text(path).split("\n")[:-1] if line.strip()]
+
+
+def _rows(path: Path, notes: list[str]) -> list[Row]:
+    rows, bad = [], 0
+    for line in _lines(path):
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            row = None
+        rows, bad = ([*rows, row], bad) if isinstance(row, dict) else (rows, bad + 1)
+    if bad:
+        notes.append(f"{path.name}: {bad} lines could not be read and are left out")
+    return rows
+
+
+def _tasks(path: Path, notes: list[str]) -> list[Task] | None:
+    if not path.exists():
+        return None
+    tasks, problems = [], []
+    for line in _lines(path):
+        try:
+            tasks.append(Task.from_json(line))
+        except TaskError as error:
+            problems.append(str(error))
+    if problems:
+        notes.append(f"{path.name}: {len(problems)} lines are left out, the first: {problems[0]}")
+    return tasks
+
+
+# --- the graph ------------------------------------------------------------------------------------------------------
+
+
+def graph(run: Run) -> tuple[Row | None, str]:
+    """Nodes with positions, edges, sources and figures, as plain JSON; None when there is none yet, or a problem."""
+    url = run.config.get("store", {}).get("url") or ""
+    if not url and not (run.path / "graph.sqlite").exists():
+        return None, ""
+    try:
+        store = open_store(url or f"sqlite:{run.path / 'graph.sqlite'}")
+        try:
+            return _drawn(ConceptGraph(store), run.tasks or []), ""
+        finally:
+            store.close()
+    except (KgsynthError, ImportError, OSError) as error:
+        return None, f"the graph could not be read: {error}"
+
+
+def _drawn(graph: ConceptGraph, tasks: list[Task]) -> Row | None:
+    concepts, edges = list(graph), graph.edges()
+    if not concepts:
+        return None
+    levels = {concept.id: graph.level(concept) for concept in concepts}
+    place = layered(levels, [(edge.parent, edge.child) for edge in edges])
+    number = {concept.id: i for i, concept in enumerate(concepts)}
+    sources = {source.id: source for source in graph.store.sources()}
+    source_number = {source_id: i for i, source_id in enumerate(sources)}
+    tested = _tested(tasks)
+    nodes = [
+        {
+            "id": c.id, "name": c.name, "domain": c.domain, "definition": c.definition, "aliases": list(c.aliases),
+            "atomic": c.atomic, "reason": c.atomic_reason, "level": levels[c.id],
+            "x": round(place[c.id][0], 3), "y": round(place[c.id][1], 3), "tasks": tested.get(c.id, []),
+        }
+        for c in concepts
+    ]  # fmt: skip
+    links = [
+        {
+            "from": number[edge.parent],
+            "to": number[edge.child],
+            "quotes": [[source_number.get(span.source, -1), span.url, span.text[:QUOTE]] for span in edge.spans],
+        }
+        for edge in edges
+    ]
+    return {
+        "nodes": nodes,
+        "edges": links,
+        "sources": [{"url": s.url, "title": s.title, "licence": s.licence} for s in sources.values()],
+        "tasks": [{"id": t.id, "type": t.type, "prompt": t.prompt[:PROMPT]} for t in tasks],
+        "stats": vars(graph.stats()),
+        "decisions": Counter(f"{d.kind}: {d.outcome}" for d in graph.store.decisions()).most_common(),
+        "levels": sorted(Counter(levels.values()).items()),
+    }
+
+
+def _tested(tasks: list[Task]) -> dict[str, list[int]]:
+    """Concept id -> numbers of the tasks whose first concept it is."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for number, task in enumerate(tasks):
+        if task.provenance.concepts:
+            found[task.provenance.concepts[0]].append(number)
+    return found
+
+
+# --- tasks ----------------------------------------------------------------------------------------------------------
+
+
+def task_counts(tasks: list[Task]) -> Row:
+    """Counts by type x granularity and by domain, in the form the charts want."""
+    types = [name for name, _ in Counter(t.type for t in tasks).most_common()]
+    cells = Counter((t.type, t.granularity) for t in tasks)
+    grains = [g for g in GRANULARITIES if any((t, g) in cells for t in types)]
+    return {
+        "types": types,
+        "granularities": {g: [cells[t, g] for t in types] for g in grains},
+        "domains": Counter(t.domain for t in tasks).most_common(),
+    }
+
+
+def rejections(rejected: list[Row]) -> list[Row]:
+    """One row per check: how often, by type, and an example of the message."""
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in rejected:
+        if row.get("check") != "exhausted":
+            groups[str(row.get("check", "?"))].append(row)
+    ranked = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    return [
+        {
+            "check": check,
+            "count": len(rows),
+            "types": Counter(str(row.get("type", "?")) for row in rows).most_common(),
+            "example": str(rows[0].get("message", "")),
+        }
+        for check, rows in ranked
+    ]
+
+
+def samples(tasks: list[Task]) -> list[tuple[str, list[Row]]]:
+    """Per type a few tasks, evenly spaced over the order in which they were made."""
+    by_type: dict[str, list[Task]] = defaultdict(list)
+    for task in tasks:
+        by_type[task.type].append(task)
+    return [
+        (kind, [_sample(found[i * len(found) // min(SAMPLES, len(found))]) for i in range(min(SAMPLES, len(found)))])
+        for kind, found in sorted(by_type.items())
+    ]
+
+
+def _sample(task: Task) -> Row:
+    origin = task.provenance
+    licences = [*origin.licences, *["unknown"] * len(origin.spans)]
+    quotes = [
+        {"url": s.url, "href": web_address(s.url), "licence": licence, "text": s.text[:QUOTE]}
+        for s, licence in zip(origin.spans, licences, strict=False)
+    ]
+    return {
+        "task": task,
+        "form": f"{FORMS.get(task.verifier.name, 'text')} inside <answer>…</answer>",
+        "params": json.dumps(task.verifier.params, ensure_ascii=False, indent=1)[:3000],
+        "quotes": quotes,
+    }
+
+
+def web_address(url: str) -> str | None:
+    """The url when a browser may follow it: http or https, nothing else (a page may call itself `javascript:...`)."""
+    try:
+        return url if urlsplit(url).scheme in ("http", "https") else None
+    except ValueError:
+        return None
+
+
+def licences(sources: Iterable[Row]) -> list[tuple[str, int]]:
+    return Counter(source["licence"] for source in sources).most_common()
+
+
+# --- training and time ----------------------------------------------------------------------------------------------
+
+
+def curves(metrics: list[Row], stage: str) -> dict[str, list[tuple[float, float]]]:
+    """Per number of a stage: (step, value) in order of steps. What is not a finite number is left out."""
+    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for row in metrics:
+        if row.get("stage") == stage and _is_number(row.get("step")):
+            for name, value in row.items():
+                if name not in ("stage", "step", "time") and _is_number(value):
+                    found[name].append((row["step"], value))
+    return {name: sorted(points) for name, points in found.items()}
+
+
+def evaluation(run: Run) -> list[Row]:
+    """Mean reward before and after RL with standard errors: from train/result.json, else from metrics.jsonl."""
+    rows = [
+        {"split": split, **{key: _number(run.result.get(f"{prefix}{key}")) for key in keys}}
+        for split, prefix, keys in (
+            ("training tasks", "", ("reward_before", "reward_after", "stderr_before", "stderr_after")),
+            ("held-out tasks", "heldout_", ("before", "after", "stderr_before", "stderr_after")),
+        )
+    ]
+    for row in rows:
+        row["before"] = row.pop("reward_before", row.get("before"))
+        row["after"] = row.pop("reward_after", row.get("after"))
+    rows = [row for row in rows if row["before"] is not None or row["after"] is not None]
+    return rows or _logged_evaluation(run.metrics)
+
+
+def _logged_evaluation(metrics: list[Row]) -> list[Row]:
+    logged = curves(metrics, "eval")
+    found = []
+    for split, key in (("training tasks", "train"), ("held-out tasks", "held_out")):
+        rewards = [value for _, value in logged.get(f"{key}_reward", [])]
+        errors = [value for _, value in logged.get(f"{key}_stderr", [])]
+        if rewards:
+            pair = {"before": rewards[0], "after": rewards[-1] if len(rewards) > 1 else None}
+            spread = {"stderr_before": errors[0] if errors else None, "stderr_after": errors[-1] if errors else None}
+            found.append({"split": split, **pair, **spread})
+    return found
+
+
+def by_type(result: Row) -> list[Row]:
+    before, after = (result.get(f"by_type_{when}") or {} for when in ("before", "after"))
+    kinds = sorted({*before, *after})
+    return [{"type": kind, "before": _number(before.get(kind)), "after": _number(after.get(kind))} for kind in kinds]
+
+
+def stage_times(stages: list[Row]) -> list[Row]:
+    """One row per stage in the order of first appearance: seconds over all attempts, counts of the last one."""
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in stages:
+        groups[str(row.get("stage", "?"))].append(row)
+    return [
+        {
+            "stage": stage,
+            "seconds": sum(_number(row.get("seconds")) or 0.0 for row in rows),
+            "attempts": len(rows),
+            "ended": str(rows[-1].get("ended", "done")),
+            "counts": dict(rows[-1].get("counts") or {}),
+        }
+        for stage, rows in groups.items()
+    ]
+
+
+def spending(ledger: list[Row]) -> list[Row]:
+    """Calls, tokens and dollars per stage."""
+    total: dict[str, Counter[str]] = defaultdict(Counter)
+    for row in ledger:
+        numbers = {key: _number(row.get(key)) or 0 for key in ("calls", "prompt_tokens", "completion_tokens", "usd")}
+        total[str(row.get("stage", "?"))].update(numbers)
+    return [{"stage": stage, **numbers} for stage, numbers in total.items()]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _number(value: Any) -> Any:
+    return value if _is_number(value) else None
