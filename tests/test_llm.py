@@ -15,7 +15,15 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import pytest
-from fake_openai import (
+from pydantic import BaseModel
+
+from kgsynth.errors import BudgetError, ConfigError, LLMError, LLMReplyError, RunError
+from kgsynth.llm import Question
+from kgsynth.llm.ledger import Caps, Ledger, Spend
+from kgsynth.llm.openai import LLMConfig, OpenAIChat, retry_after
+from kgsynth.llm.pace import Pace
+from kgsynth.llm.reply import parse_reply, strict_schema
+from tests.fake_openai import (
     FakeOpenAI,
     Response,
     Script,
@@ -26,16 +34,8 @@ from fake_openai import (
     refusal,
     stalled,
 )
-from pydantic import BaseModel
 
-from kgsynth.errors import BudgetError, ConfigError, LLMError, LLMReplyError, RunError
-from kgsynth.llm import Question
-from kgsynth.llm.ledger import Caps, Ledger, Spend
-from kgsynth.llm.openai import LLMConfig, OpenAIChat, retry_after
-from kgsynth.llm.pace import Pace
-from kgsynth.llm.reply import parse_reply, strict_schema
-
-TESTS = Path(__file__).parent
+ROOT = Path(__file__).parents[1]
 
 
 class Part(BaseModel):
@@ -527,7 +527,7 @@ KILLED = """
 import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from test_llm import AskColour, LLMConfig, OpenAIChat
+from tests.test_llm import AskColour, LLMConfig, OpenAIChat
 llm = OpenAIChat(LLMConfig(kind="openai", model="fake", base_url=sys.argv[2], concurrency=2), Path(sys.argv[3]))
 async def main():
     await asyncio.gather(*(llm.ask(AskColour(thing=str(i))) for i in range(6)))
@@ -544,7 +544,7 @@ def test_a_killed_run_asks_nothing_twice_that_was_answered(tmp_path: Path) -> No
         return {"colour": "green"}
 
     with FakeOpenAI(stuck_after_four) as server:
-        command = [sys.executable, "-c", KILLED, str(TESTS), server.url, str(tmp_path)]
+        command = [sys.executable, "-c", KILLED, str(ROOT), server.url, str(tmp_path)]
         process = subprocess.Popen(command)
         ledger = tmp_path / "ledger.jsonl"
         while process.poll() is None and (not ledger.exists() or ledger.read_bytes().count(b"\n") < 4):
