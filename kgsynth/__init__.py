@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from kgsynth.stages import grow_graph, load_recipe, make_tasks, open_run
     from kgsynth.store import open_store
     from kgsynth.task import Task, TaskSet
-    from kgsynth.validate import validate
     from kgsynth.verifiers import Verdict, verify
 
 __version__ = "0.1.0"
@@ -36,7 +35,6 @@ _HOMES = {
     "stages": ("grow_graph", "load_recipe", "make_tasks", "open_run"),
     "store": ("open_store",),
     "task": ("Task", "TaskSet"),
-    "validate": ("validate",),
     "verifiers": ("Verdict", "verify"),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -55,7 +53,6 @@ __all__ = [
     "open_run",
     "open_sandbox",
     "open_store",
-    "validate",
     "verify",
     "write_report",
 ]

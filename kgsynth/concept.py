@@ -31,9 +31,9 @@ def text_hash(text: str) -> str:
 
 
 def name_key(name: str) -> str:
-    """The spelling under which a name is looked up: case, accents, hyphens, spaces and a plural 's' do not count.
+    """The spelling under which a name is looked up: case, accents, hyphens, spaces, "the" and a plural 's' do not count.
 
-    >>> name_key("Binary-Search  Trees") == name_key("binary search tree")
+    >>> name_key("The Binary-Search  Trees") == name_key("binary search tree")
     True
     >>> name_key("str.join"), name_key("class"), name_key("C++")
     ('str.join', 'class', 'c++')
@@ -41,7 +41,8 @@ def name_key(name: str) -> str:
     text = unicodedata.normalize("NFKD", name).casefold()
     text = "".join(c for c in text if not unicodedata.combining(c))
     text = re.sub(r"[\s\-‐‑–—/]+", " ", text).strip(" .,:;'\"`()[]")
-    return " ".join([*text.split()[:-1], _singular(text.split()[-1])]) if text else ""
+    words = text.removeprefix("the ").split()
+    return " ".join([*words[:-1], _singular(words[-1])]) if words else ""
 
 
 def _singular(word: str) -> str:

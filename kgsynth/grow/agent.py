@@ -23,6 +23,7 @@ from kgsynth.graph import ConceptGraph
 from kgsynth.llm import LLM
 from kgsynth.llm.questions import JudgeAtomic, PlanQueries, Proposal, Propose, SameConcept
 from kgsynth.store import Change, CommitResult, FrontierItem
+from kgsynth.store.change import absorb
 from kgsynth.web import Hit, Page, SearchProvider
 from kgsynth.web.read import Reader
 
@@ -90,7 +91,12 @@ class Agents:
     async def research(self, item: FrontierItem) -> CommitResult:
         """Walk the whole graph for one frontier item. Raises what a step raises (LLMError, BudgetError, StoreError)."""
         ancestors = lineage(self.graph, item.concept)
-        state: State = {"item": item, "concept": subject(self.graph[item.concept]), "ancestors": ancestors, "decisions": ()}
+        state: State = {
+            "item": item,
+            "concept": subject(self.graph[item.concept]),
+            "ancestors": ancestors,
+            "decisions": (),
+        }
         try:
             return (await self._flow.ainvoke(state))["result"]
         finally:
@@ -172,8 +178,8 @@ class Agents:
                 if reply.relation == "same":
                     reason = f"{self.llm.name}: {reply.reason}"
                     judged = Decision(kind="dedup", subject=new.name, outcome="judge", reason=reason)
-                    return _with_spellings(neighbour, new), judged
-        return (aligned.concept if aligned.match is None else _with_spellings(aligned.match, new)), aligned.decision
+                    return absorb(neighbour, new), judged
+        return aligned.concept, aligned.decision
 
     async def judge(self, state: State) -> dict[str, Any]:
         """Atomic concepts keep no children; others enqueue the new ones, unless the depth is reached."""
@@ -264,14 +270,6 @@ def _squeeze(text: str) -> tuple[str, list[int]]:
         (" " if c.isspace() else c, i) for i, c in enumerate(text) if not (c.isspace() and text[i - 1 : i].isspace())
     ]
     return "".join(c for c, _ in kept), [i for _, i in kept]
-
-
-def _with_spellings(known: Concept, new: Concept) -> Concept:
-    """The known concept, answering to the new one's name as well."""
-    spellings = [s for s in (new.name, *new.aliases) if s != known.name]
-    return replace(
-        known, aliases=merge_unique(known.aliases, spellings), keywords=merge_unique(known.keywords, new.keywords)
-    )
 
 
 class Turns:

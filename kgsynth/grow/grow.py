@@ -120,7 +120,7 @@ async def grow(
 
 def plant(graph: ConceptGraph, seeds: Sequence[Seed]) -> None:
     """Put the seeds into the graph and the frontier; seeds that are there already stay as they are."""
-        concepts = [Concept(name=s.name.strip(), domain=s.domain, definition=s.definition) for s in seeds]
+    concepts = [Concept(name=s.name.strip(), domain=s.domain, definition=s.definition) for s in seeds]
     if any(not name_key(c.name) for c in concepts):
         raise ConfigError("[grow] seeds: a seed has an empty name")
     if not concepts and not len(graph):

@@ -35,6 +35,7 @@ BOILERPLATE = frozenset(
         "references,related topics,summary,usage,options,parameters,return value,copyright,license,authors,bugs,history,"
         "functions,classes,methods,members,attributes,constants,exceptions,data,submodules,modules,base classes,"
         "subclasses,module contents,details,general,other,miscellaneous,compatibility,limitations,footnotes,changelog,"
+        "methods and attributes,attributes and methods,cpython implementation detail,implementation detail,building blocks,"
         "inherited from,mentioned in,topics,doctest,documentation,signature,definition,background,navigation,home"
     ).split(",")
 )
