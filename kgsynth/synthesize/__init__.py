@@ -1,0 +1,75 @@
+"""From a sample to a task: one file per task type, found by name in TYPES. Validation is the caller's next step.
+
+env = SynthesisEnv(graph=graph, search=corpus, reader=Reader(corpus), llm=llm, sandbox=sandbox)
+schedule = plan(graph, SampleConfig(tasks=100), await survey(env))
+for sample in schedule.samples():
+    made = await draft(sample, env)        # Task | Rejection
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from kgsynth.concept import Concept
+from kgsynth.errors import ConfigError, VerifierError
+from kgsynth.sample import Capacity, Sample
+from kgsynth.synthesize import choice, cloze, implement, predict, written
+from kgsynth.synthesize.env import DraftConfig, Rejection, SynthesisEnv
+from kgsynth.synthesize.material import Material
+from kgsynth.synthesize.material import survey as survey_material
+from kgsynth.task import Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskType:
+    """A kind of task: how many different ones a concept's material can give, and how to draft the one a sample asks for."""
+
+    name: str
+    capacity: Callable[[Material, SynthesisEnv], int]
+    draft: Callable[[Sample, Material, SynthesisEnv], Awaitable[Task | Rejection]]
+
+
+TYPES: dict[str, TaskType] = {}
+
+
+def register(task_type: TaskType) -> None:
+    """Raises VerifierError when the name is taken."""
+    if task_type.name in TYPES:
+        raise VerifierError(f"task type {task_type.name!r} is registered twice")
+    TYPES[task_type.name] = task_type
+
+
+for _module in (implement, predict, cloze, choice, written):
+    register(TaskType(name=_module.__name__.rsplit(".", 1)[-1], capacity=_module.capacity, draft=_module.draft))
+
+
+async def survey(env: SynthesisEnv) -> Capacity:
+    """Read every concept's pages, once, and say how many tasks of a type a concept's material can give."""
+    if env.material is None:
+        env.material = await survey_material(env)
+    material = env.material
+
+    def capacity(kind: str, concept: Concept) -> int:
+        return _type(kind).capacity(material[concept.id], env)
+
+    return capacity
+
+
+async def draft(sample: Sample, env: SynthesisEnv) -> Task | Rejection:
+    """The task a sample asks for, or why there is none. Depends on the graph, the pages and the sample only (and the LLM).
+
+    Raises ConfigError for an unknown task type, SandboxError when the sandbox breaks, BudgetError when a cap is reached.
+    """
+    await survey(env)
+    assert env.material is not None
+    return await _type(sample.type).draft(sample, env.material[sample.concept], env)
+
+
+def _type(name: str) -> TaskType:
+    if name not in TYPES:
+        raise ConfigError(f"[sample.types] unknown task type {name!r}; known: {', '.join(sorted(TYPES))}")
+    return TYPES[name]
+
+
+__all__ = ["TYPES", "DraftConfig", "Rejection", "SynthesisEnv", "TaskType", "draft", "register", "survey"]

@@ -1,0 +1,214 @@
+"""What every task type works with: the graph, the web, a sandbox, and the vocabulary; and how a task is put together."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kgsynth.concept import Concept, SourceSpan, content_id, name_key
+from kgsynth.embed import Embedder
+from kgsynth.graph import ConceptGraph
+from kgsynth.llm import LLM
+from kgsynth.retrieve import RetrieveConfig, Web
+from kgsynth.sample import Sample
+from kgsynth.sandbox import Sandbox
+from kgsynth.task import Provenance, Task, VerifierSpec
+from kgsynth.web import Page, SearchProvider
+from kgsynth.web.read import Reader
+
+if TYPE_CHECKING:
+    from kgsynth.synthesize.material import Material
+    from kgsynth.synthesize.oracle import Probe
+
+PROGRAMMATIC = "programmatic"
+ARTICLES = frozenset({"a", "an", "the"})
+WORD = re.compile(r"[A-Za-z][A-Za-z_]*(?:[.\-][A-Za-z_]+)*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DraftConfig:
+    """Limits of what is drafted. Lengths are characters."""
+
+    max_prompt_chars: int = 1200
+    max_reference_chars: int = 900
+    max_output_chars: int = 100  # of a predicted output
+    least_tests: int = 8  # hidden tests of an implement task
+    most_tests: int = 12
+    retrieve: RetrieveConfig = RetrieveConfig()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rejection:
+    """A sample that gave no task. `check` is material, oracle, reference, wrong, unique, form, quote or llm."""
+
+    index: int
+    type: str
+    concept: str
+    check: str
+    message: str
+
+
+def reject(sample: Sample, check: str, message: str) -> Rejection:
+    return Rejection(index=sample.index, type=sample.type, concept=sample.concept, check=check, message=message)
+
+
+@dataclass(kw_only=True)
+class SynthesisEnv:
+    """The tools and the caches of one run of synthesis. The graph must not change while it is used."""
+
+    graph: ConceptGraph
+    search: SearchProvider
+    reader: Reader
+    llm: LLM
+    sandbox: Sandbox
+    embedder: Embedder | None = None
+    config: DraftConfig = field(default_factory=DraftConfig)
+    material: dict[str, Material] | None = None  # filled by the survey
+    probes: dict[str, asyncio.Future[Probe]] = field(default_factory=dict, repr=False)  # by dotted function name
+    _words: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)
+    _licences: dict[str, str] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def web(self) -> Web:
+        return Web(search=self.search, reader=self.reader)
+
+    @cached_property
+    def concepts(self) -> list[Concept]:
+        return list(self.graph)
+
+    @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """Every spelling a concept answers to, normalised."""
+        return frozenset(key for concept in self.concepts for key in concept.keys)
+
+    @cached_property
+    def _terms(self) -> dict[tuple[str, int], set[str]]:
+        found: dict[tuple[str, int], set[str]] = {}
+        for concept in self.concepts:
+            for name in (concept.name, *concept.aliases):
+                for term in {name.casefold(), *(w.casefold() for w in WORD.findall(name))} - {""}:
+                    found.setdefault((term[0], len(term)), set()).add(term)
+        return found
+
+    def terms_like(self, first: str, length: int) -> set[str]:
+        """Names of concepts, and words of such names, in lower case, with this first letter and length."""
+        return self._terms.get((first, length), set())
+
+    def concept_names_in(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Offsets of concept names of at most five words in text[start:end], longest first at each place, no overlaps."""
+        words = [m.span() for m in WORD.finditer(text, start, end) if m.group().casefold() not in ARTICLES]
+        i = 0
+        while i < len(words):
+            for j in range(min(len(words), i + 5), i, -1):
+                if name_key(text[words[i][0] : words[j - 1][1]]) in self.vocabulary:
+                    yield words[i][0], words[j - 1][1]
+                    i = j - 1
+                    break
+            i += 1
+
+    def page_words(self, page: Page) -> frozenset[str]:
+        """The words of a page in lower case."""
+        if page.url not in self._words:
+            self._words[page.url] = frozenset(w.casefold() for w in WORD.findall(page.source.text))
+        return self._words[page.url]
+
+    @cached_property
+    def spans(self) -> Mapping[str, tuple[SourceSpan, ...]]:
+        """Concept id -> the spans of the edges that lead to it, then of those that leave it."""
+        into: dict[str, list[SourceSpan]] = {}
+        out: dict[str, list[SourceSpan]] = {}
+        for edge in self.graph.edges():
+            into.setdefault(edge.child, []).extend(edge.spans)
+            out.setdefault(edge.parent, []).extend(edge.spans)
+        ids = dict.fromkeys([*into, *out])
+        return {i: tuple(dict.fromkeys([*into.get(i, []), *out.get(i, [])])) for i in ids}
+
+    def path_spans(self, upper: str, lower: str) -> list[SourceSpan]:
+        """The spans that justify a shortest chain of edges from a concept down to a finer one."""
+        below: dict[str, str] = {}
+        frontier = [lower]
+        while frontier and upper not in below:
+            steps = [(parent.id, c) for c in frontier for parent in self.graph.parents(c) if parent.id not in below]
+            below |= dict(reversed(steps))
+            frontier = list(dict.fromkeys(parent for parent, _ in steps))
+        found, at = list[SourceSpan](), upper
+        while at != lower and at in below:
+            edge = self.graph.edge(at, below[at])
+            found += edge.spans if edge else ()
+            at = below[at]
+        return list(dict.fromkeys(found))
+
+    def remember(self, page: Page) -> None:
+        """Keep the licence of a page that spans will cite."""
+        self._licences[page.source.id] = page.source.licence
+
+    def licence(self, span: SourceSpan) -> str:
+        if span.source not in self._licences:
+            found = self.graph.store.sources([span.source])
+            self._licences[span.source] = found[0].licence if found else "unknown"
+        return self._licences[span.source]
+
+
+def rng_of(sample: Sample, purpose: str = "") -> random.Random:
+    """A generator that depends on (seed, index, purpose) only."""
+    return random.Random(content_id("rng", str(sample.seed), str(sample.index), purpose))
+
+
+def ordered(items: Sequence[str], seed: int, purpose: str) -> list[str]:
+    """A seeded order that an item keeps when others are added."""
+    return sorted(items, key=lambda item: content_id(purpose, str(seed), item))
+
+
+def answered(text: str) -> str:
+    """A whole reply whose answer is `text`."""
+    return f"<answer>{text}</answer>"
+
+
+def build_task(
+    sample: Sample,
+    env: SynthesisEnv,
+    *,
+    concepts: Sequence[Concept],
+    prompt: str,
+    verifier: VerifierSpec,
+    reference: str,
+    wrong: Sequence[str],
+    spans: Sequence[SourceSpan],
+    author: str = PROGRAMMATIC,
+) -> Task | Rejection:
+    """The task of a sample, or a Rejection when it would be too long, untraceable or without a wrong answer."""
+    wrong = [answer for answer in dict.fromkeys(wrong) if answer != reference]
+    if len(prompt) > env.config.max_prompt_chars:
+        return reject(sample, "form", f"the prompt has {len(prompt)} characters, over {env.config.max_prompt_chars}")
+    if not spans:
+        return reject(sample, "material", f"no source span supports a task about {concepts[0].name!r}")
+    if not wrong:
+        return reject(sample, "wrong", f"no wrong answer to plant for a task about {concepts[0].name!r}")
+    return Task(
+        type=sample.type,
+        domain=sample.domain,
+        granularity=sample.granularity,
+        prompt=prompt,
+        verifier=verifier,
+        reference=reference,
+        wrong=tuple(wrong),
+        provenance=Provenance(
+            concepts=tuple(dict.fromkeys(c.id for c in concepts)),
+            names=tuple(dict.fromkeys(c.name for c in concepts)),
+            spans=tuple(spans),
+            licences=tuple(env.licence(span) for span in spans),
+            author=author,
+            seed=sample.seed,
+            index=sample.index,
+        ),
+        difficulty={
+            "prompt_chars": len(prompt),
+            "reference_chars": len(reference),
+            "level": env.graph.level(sample.concept),
+        },
+    )

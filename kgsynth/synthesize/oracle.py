@@ -1,0 +1,236 @@
+"""A standard-library function as oracle: which inputs it takes, what it returns, and that a slice of it agrees.
+
+Inputs are found by trying (see `inputs.py`), in the sandbox, with the real function. Kept are calls whose result can be
+encoded and comes out again in a second process, in opposite order, and from the pure-Python slice. Everything here
+depends on the function alone; which of the calls become a task's hidden tests depends on the sample.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kgsynth.concept import content_id
+from kgsynth.sandbox import Sandbox
+from kgsynth.synthesize.inputs import Shape, shapes
+from kgsynth.synthesize.stdlib import Function
+from kgsynth.verifiers.function_tests import Call, Outcome, run_calls
+from kgsynth.verifiers.values import same
+
+CALLS_PER_SHAPE = 4
+MORE_CALLS = 60  # for all shapes kept together
+SHAPES_KEPT = 6
+MOST_CHARS = 160  # of a call or a result
+MUTANTS = 10
+DISPUTED = 0.1  # share of calls in which the slice may differ; those calls are dropped
+SECONDS, MUTANT_SECONDS = 8.0, 1.5
+PRESUPPOSES_ORDER = re.compile(r"\b(?:sorted|heap|in order)\b", re.IGNORECASE)
+CALLABLES = frozenset("function func fn f callback mycmp key predicate factory wrapper wrapped dfunc obj".split())
+IDENTITY = frozenset({"operator.is_", "operator.is_not"})  # which equal values are one object is not documented
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A call and how it ended: it returned an encodable value or raised."""
+
+    call: Call
+    outcome: Outcome
+
+    @property
+    def key(self) -> str:
+        """The call as text."""
+        return repr((self.call.args, self.call.kwargs))
+
+    @property
+    def result(self) -> str:
+        """How it ended, as text."""
+        return repr((self.outcome.kind, self.outcome.value, self.outcome.detail))
+
+    def agrees(self, other: Outcome) -> bool:
+        """Same value up to the verifier's tolerance for floats, or same exception."""
+        mine = self.outcome
+        return (other.kind, other.detail) == (mine.kind, mine.detail) and same(other.value, mine.value)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A changed copy of the slice, and the trials (by number) that it answers wrongly."""
+
+    source: str
+    caught_by: frozenset[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """What is known of a function. Without trials, `check` and `fault` say why it cannot be used."""
+
+    trials: tuple[Trial, ...] = ()
+    mutants: tuple[Mutant, ...] = ()
+    check: str = ""
+    fault: str = ""
+
+
+def probe(function: Function, sandbox: Sandbox, least: int) -> Probe:
+    """Try a function. `least` is the number of agreed trials below which it is no use."""
+    if function.dotted in IDENTITY or CALLABLES & set(required(function.arguments)):
+        return Probe(
+            check="oracle", fault=f"{function.dotted} takes functions, or tells objects apart: no values to test it on"
+        )
+    real = f"from {function.module} import {function.name}"
+    trials = _accepted(function, real, sandbox)
+    trials = _agreeing(trials, real, function.name, (), sandbox)
+    if len(trials) < least or not _varied(trials):
+        return Probe(
+            check="oracle", fault=f"{function.dotted}: {len(trials)} repeatable calls found, or all return the same"
+        )
+    agreed = _agreeing(trials, function.slice.source, function.name, (function.module,), sandbox)
+    if len(agreed) < max(least, (1 - DISPUTED) * len(trials)) or not _varied(agreed):
+        lost = len(trials) - len(agreed)
+        return Probe(check="reference", fault=f"{function.dotted}: its slice differs in {lost} of {len(trials)} calls")
+    return Probe(trials=tuple(agreed), mutants=tuple(_mutants(function, agreed, sandbox)))
+
+
+def required(arguments: ast.arguments) -> list[str]:
+    """Names of the parameters without a default."""
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    return names[: len(names) - len(arguments.defaults)]
+
+
+def _accepted(function: Function, real: str, sandbox: Sandbox) -> list[Trial]:
+    """Try many shapes a little, then the accepted ones a lot. Exceptions are kept where the documentation names them."""
+    rng = random.Random(content_id("probe", function.dotted))
+    in_order = bool(PRESUPPOSES_ORDER.search(function.doc))
+    tried = [
+        (shape, shape.call(rng, in_order=in_order))
+        for shape in shapes(function.arguments, rng)
+        for _ in range(CALLS_PER_SHAPE)
+    ]
+    first = _run(real, function.name, [call for _, call in tried], sandbox)
+    good = [(shape, t) for (shape, _), t in zip(tried, first, strict=True) if t.outcome.kind == "returned"]
+    kept = _shapes_kept([shape for shape, _ in good])
+    more = [shape.call(rng, in_order=in_order) for shape in kept for _ in range(MORE_CALLS // len(kept))]
+    again = _run(real, function.name, more, sandbox)
+    found = [t for shape, t in good if shape in kept] + again
+    usable = [t for t in (*found, *first) if _is_documented(t, function) and (t.outcome.kind == "raised" or t in found)]
+    distinct = {t.key: t for t in usable if len(t.key) <= MOST_CHARS and len(t.result) <= MOST_CHARS}
+    return list(distinct.values())
+
+
+def _is_documented(trial: Trial, function: Function) -> bool:
+    """A value, or an exception that the documentation names."""
+    return trial.outcome.kind == "returned" or (trial.outcome.kind == "raised" and trial.outcome.detail in function.doc)
+
+
+def _shapes_kept(accepted: Sequence[Shape]) -> list[Shape]:
+    """Shapes accepted every time or nearly so: those with arguments of one kind, then the likeliest."""
+    often = [shape for shape in dict.fromkeys(accepted) if accepted.count(shape) >= CALLS_PER_SHAPE - 1]
+    kept = often or list(dict.fromkeys(accepted))
+    return sorted(kept, key=lambda shape: len(set(shape.kinds)) > 1)[:SHAPES_KEPT]
+
+
+def _varied(trials: Sequence[Trial]) -> bool:
+    """At least three different results, or both truth values three times each."""
+    counts = Counter(t.result for t in trials if t.outcome.kind == "returned")
+    truths = all(type(t.outcome.value) is bool for t in trials)
+    return len(counts) >= 3 or (truths and len(counts) == 2 and min(counts.values()) >= 3)
+
+
+def _run(
+    source: str,
+    name: str,
+    calls: Sequence[Call],
+    sandbox: Sandbox,
+    forbidden: Sequence[str] = (),
+    seconds: float = SECONDS,
+) -> list[Trial]:
+    outcomes = run_calls(source, name, calls, sandbox, forbidden=forbidden, seconds=seconds)
+    return [Trial(call, outcome) for call, outcome in zip(calls, outcomes, strict=True)]
+
+
+def _agreeing(trials: list[Trial], source: str, name: str, forbidden: Sequence[str], sandbox: Sandbox) -> list[Trial]:
+    """The trials that come out the same from this source, called in opposite order in a process of its own."""
+    others = _run(source, name, [t.call for t in reversed(trials)], sandbox, forbidden)[::-1]
+    return [t for t, other in zip(trials, others, strict=True) if t.agrees(other.outcome)]
+
+
+def _mutants(function: Function, trials: Sequence[Trial], sandbox: Sandbox) -> Iterator[Mutant]:
+    """Mutants (DeMillo et al., 1978) that answer a trial differently, all run in one process under one dispatcher."""
+    sources = _mutated(function)
+    if not sources:
+        return
+    names = [f"_mutant{k}" for k in range(len(sources))]
+    bodies = [_renamed(source, function.name, name) for source, name in zip(sources, names, strict=True)]
+    dispatcher = f"def _dispatch(k, args, kwargs):\n    return [{', '.join(names)}][k](*args, **kwargs)"
+    program = "\n".join([function.slice.source, *bodies, dispatcher])
+    some = list(enumerate(trials))[:: max(1, len(trials) // 24)]
+    calls = [Call(args=(k, list(t.call.args), dict(t.call.kwargs))) for k in range(len(sources)) for _, t in some]
+    ended = _run(program, "_dispatch", calls, sandbox, seconds=MUTANT_SECONDS)
+    for k, source in enumerate(sources):
+        mine = [trial.outcome for trial in ended[k * len(some) : (k + 1) * len(some)]]
+        if any(outcome.kind == "failed" for outcome in mine):
+            continue  # it may loop: a slow wrong answer to check, every time
+        caught = {n for (n, t), outcome in zip(some, mine, strict=True) if not t.agrees(outcome)}
+        if caught:
+            yield Mutant(source, frozenset(caught))
+
+
+def _mutated(function: Function) -> list[str]:
+    """Whole sources with one small change in the function itself."""
+    tree = ast.parse(function.slice.source)
+    definition = main_definition(tree, function.name)
+    places = [(node, change) for node in ast.walk(definition) for change in _changes(node)]
+    rng = random.Random(content_id("mutants", function.dotted))
+    found: dict[str, None] = {}
+    for node, change in rng.sample(places, min(MUTANTS, len(places))):
+        saved = copy.copy(node.__dict__)
+        change(node)
+        found[ast.unparse(tree)] = None
+        node.__dict__.clear()
+        node.__dict__.update(saved)
+    return [source for source in found if source != function.slice.source]
+
+
+def main_definition(tree: ast.Module, name: str) -> ast.FunctionDef:
+    """The definition behind a name, through `name = other`."""
+    definitions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and name not in definitions:
+            targets = {t.id for t in node.targets if isinstance(t, ast.Name)}
+            name = node.value.id if name in targets else name
+    return definitions[name]
+
+
+_SWAPS: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.FloorDiv: ast.Mult, ast.Div: ast.Mult, ast.Mod: ast.Add,
+    ast.And: ast.Or, ast.Or: ast.And, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+    ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitOr, ast.LShift: ast.RShift, ast.RShift: ast.LShift,
+}  # fmt: skip
+
+
+def _changes(node: ast.AST) -> Iterator[Any]:
+    """Ways to change one node in place."""
+    if isinstance(node, ast.BinOp | ast.BoolOp | ast.AugAssign) and type(node.op) in _SWAPS:
+        yield lambda n: setattr(n, "op", _SWAPS[type(n.op)]())
+    elif isinstance(node, ast.Compare) and type(node.ops[0]) in _SWAPS:
+        yield lambda n: setattr(n, "ops", [_SWAPS[type(n.ops[0])](), *n.ops[1:]])
+    elif isinstance(node, ast.Constant) and type(node.value) in (int, bool):
+        yield lambda n: setattr(n, "value", n.value + 1 if type(n.value) is int else not n.value)
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value:
+        yield lambda n: setattr(n, "value", n.value[:-1])
+    elif isinstance(node, ast.Return) and node.value is not None:
+        yield lambda n: setattr(n, "value", ast.UnaryOp(ast.Not(), n.value))
+
+
+def _renamed(source: str, original: str, name: str) -> str:
+    """The main definition of a mutant alone, under another name."""
+    tree = ast.parse(source)
+    definition = main_definition(tree, original)
+    definition.name = name
+    return ast.unparse(definition)
