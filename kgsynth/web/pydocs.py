@@ -136,7 +136,8 @@ class PythonDocs:
         """The public name of a new symbol; None for data and for what has nothing to say."""
         methods = [m for m in member.get("members", []) if m["doc"]]
         doc = _without_signature(member["doc"])
-        if member["kind"] == "data" or not (" " in doc or methods):
+        grammar = re.match(r"\w+ = \w+\(", doc)  # the nodes of `ast` have theirs as docstrings
+        if member["kind"] == "data" or grammar or not (" " in doc or methods):
             return None
         name = f"{module}.{member['name']}"
         self.homes[member["home"]] = name
@@ -387,7 +388,7 @@ def _without_signature(doc: str) -> str:
     """C docstrings of the old style open with one or more signatures."""
     while (match := _OLD_SIGNATURE.match(doc)) and match.end():
         doc = doc[match.end() :].lstrip()
-    return doc
+    return doc.removeprefix("--").lstrip()
 
 
 def _short(name: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 Inline = Callable[[str], str]  # the text of a paragraph -> HTML
 
@@ -23,6 +23,7 @@ _SIGNATURE = re.compile(
     r"^(?:(?:class|async|static|classmethod|exception|coroutine) )*[\w.]+ ?[(\[].*[)\]][^.]*$|^[\w.]+$"
 )
 _EXPRESSION = re.compile(r"^[\w.\[\]]+(?: (?:\S{1,3}|not in|is not) [\w.\[\]]+)+$|^del [\w.\[\]]+$")
+_FIELD = re.compile(r"^:\w|^\w+: \S")
 _CODE = re.compile(
     r"^(?:@|(?:def|class|for|while|if|with|try|import|from|return|print|raise|async)\b[^.]*$)|^[\w.]+ = "
 )
@@ -83,10 +84,13 @@ class RstToHtml:
         end = _paragraph_end(lines, i)
         stop = _blank(lines, i)
         block = lines[i : next((j for j in range(i, stop) if lines[j].lstrip().startswith(">>>")), stop)]
-        if sum(bool(_DASHED.match(row)) for row in block) >= 2 and _DASHED.match(block[0]):
+        hanging = len(block) > 1 and block[1][0] == " "
+        if _DASHED.match(block[0]) and (hanging or sum(bool(_DASHED.match(row)) for row in block) >= 2):
             return "dashed", i + len(block)
         if len(block) > 1 and sum(bool(_ALIGNED.search(row)) for row in block) * 2 >= len(block):
             return "literal", i + len(block)
+        if hanging and (len(block[0].split()) > 6 or _FIELD.match(block[0])):
+            return "paragraph", i + len(block)
         below = end < len(lines) and lines[end][:1] == " "
         if below and end == i + 1 and not lines[i].rstrip().endswith((":", ",", ";")) and len(lines[i]) < 80:
             return "definition", _indented_end(lines, end)
@@ -107,6 +111,7 @@ class RstToHtml:
 
     def _paragraph(self, lines: list[str], before: str) -> str:
         text = re.sub(r"(?<=\w-)\n(?=\w)", "", "\n".join(line.strip() for line in lines))
+        text = re.sub(r"::$", ":", text)
         return f"<p>{self.inline(text)}</p>"
 
     def _doctest(self, lines: list[str], before: str) -> str:
@@ -127,14 +132,21 @@ class RstToHtml:
     def _bullets(self, lines: list[str], before: str) -> str:
         items: list[list[str]] = []
         for line in lines:
-            match = _BULLET.match(line)
-            if match:
-                items.append([" " * match.end() + line[match.end() :]])
+            if match := _BULLET.match(line):
+                items.append([line[match.end() :]])
             else:
                 items[-1].append(line)
         tag = "ul" if (match := _BULLET.match(lines[0])) and match.group(1) else "ol"
-        body = "\n".join(f"<li>{self._inside(item)}</li>" for item in items)
+        body = "\n".join(f"<li>{self._item(item)}</li>" for item in items)
         return f"<{tag}>\n{body}\n</{tag}>"
+
+    def _item(self, lines: list[str]) -> str:
+        """The first paragraph may hang at any depth; what follows it is indented by itself."""
+        end = 1
+        while end < len(lines) and lines[end].strip() and not _BULLET.match(lines[end].strip()):
+            end += 1
+        first = [line.strip() for line in lines[:end]]
+        return "\n".join([*self._blocks(first), self._inside(lines[end:])])
 
     def _dashed(self, lines: list[str], before: str) -> str:
         pairs: list[list[str]] = []
@@ -144,9 +156,11 @@ class RstToHtml:
                 pairs.append([match.group(1), match.group(2)])
             else:
                 pairs[-1].append(line.strip())
-        return _dl(
-            (html.escape(term, quote=False), f"<p>{self.inline(chr(10).join(text))}</p>") for term, *text in pairs
-        )
+        rows = [(term, self.inline("\n".join(text))) for term, *text in pairs]
+        if all(term in self.parameters for term, _ in rows):
+            items = (f"<li><code>{html.escape(term, quote=False)}</code> {text}</li>" for term, text in rows)
+            return f"<ul>{''.join(items)}</ul>"
+        return _dl((html.escape(term, quote=False), f"<p>{text}</p>") for term, text in rows)
 
     def _definition(self, lines: list[str], before: str) -> str:
         end = next(i for i, line in enumerate(lines) if line[:1] in ("", " "))
@@ -160,7 +174,7 @@ class RstToHtml:
         return "\n".join(self._blocks(_dedent(lines).split("\n")))
 
 
-def _dl(pairs) -> str:
+def _dl(pairs: Iterable[tuple[str, str]]) -> str:
     return "<dl>" + "\n".join(f"<dt>{term}</dt><dd>{text}</dd>" for term, text in pairs) + "</dl>"
 
 
