@@ -20,7 +20,7 @@ from kgsynth.concept import text_hash
 from kgsynth.errors import ValidationError, VerifierError
 from kgsynth.sandbox import Sandbox
 from kgsynth.task import GRANULARITIES, Task
-from kgsynth.verifiers import REGISTRY, Verdict, verify
+from kgsynth.verifiers import NEEDS_SANDBOX, REGISTRY, Verdict, verify
 from kgsynth.verifiers.answer import CLOSE, FORM_REASONS, OPEN, extract
 from kgsynth.verifiers.text import normalise
 
@@ -40,7 +40,8 @@ def validate(task: Task, sandbox: Sandbox | None, *, seen: set[str] | None = Non
     """Put one task through every check. When it passes, its keys are added to `seen`.
 
     `seen` holds the `seen_keys` of the tasks that passed before. Raises ValidationError, whose `check` names the
-    check that failed, and SandboxError when code could not be run: that says nothing about the task.
+    check that failed; SandboxError when code could not be run and VerifierError when a sandbox is needed and missing:
+    these say nothing about the task.
     """
     seen = seen if seen is not None else set()
     _check_form(task)
@@ -52,6 +53,8 @@ def validate(task: Task, sandbox: Sandbox | None, *, seen: set[str] | None = Non
             "wrong": _check_wrong(task, sandbox),
         }
     except VerifierError as error:
+        if sandbox is None and task.verifier.name in NEEDS_SANDBOX:
+            raise  # the caller's fault, not the task's
         raise ValidationError("form", f"the verifier refuses its parameters: {error}") from error
     seen.update(seen_keys(task))
     return Validation(task=task, verdicts=verdicts)
@@ -68,6 +71,10 @@ def prompt_key(prompt: str) -> str:
 
 
 def _check_form(task: Task) -> None:
+    try:
+        task.to_json().encode()
+    except (ValueError, TypeError) as error:
+        raise ValidationError("form", f"it cannot be written as JSON: {error}") from error
     provenance = task.provenance
     faults = {
         "the prompt is blank": not task.prompt.strip(),

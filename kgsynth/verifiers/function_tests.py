@@ -193,15 +193,20 @@ def _checked(params: Mapping[str, Any]) -> tuple[str, list[Mapping[str, Any]], t
     if not isinstance(tests, (list, tuple)) or not tests:
         raise VerifierError("function_tests: 'tests' must be a list of at least one test: none would accept anything")
     for number, test in enumerate(tests):
-        if not isinstance(test, Mapping) or "args" not in test or ("expect" in test) == ("raises" in test):
-            raise VerifierError(f"function_tests: test {number} needs 'args' and either 'expect' or 'raises'")
-        args, kwargs = decode(test["args"]), decode(test.get("kwargs", ["dict"]))
-        if not isinstance(args, (list, tuple)) or not isinstance(kwargs, dict):
-            raise VerifierError(
-                f"function_tests: test {number} has 'args' that are no sequence or 'kwargs' that are no dict"
-            )
+        _check_test(f"function_tests: test {number}", test)
     if not isinstance(forbidden, (list, tuple)) or not all(isinstance(module, str) for module in forbidden):
         raise VerifierError(f"function_tests: 'forbidden' must be a list of module names, not {forbidden!r}")
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= 600:
         raise VerifierError(f"function_tests: 'seconds' must be a number between 0 and 600, not {seconds!r}")
     return name, list(tests), tuple(forbidden), seconds
+
+
+def _check_test(label: str, test: Any) -> None:
+    if not isinstance(test, Mapping) or "args" not in test or ("expect" in test) == ("raises" in test):
+        raise VerifierError(f"{label} needs 'args' and either 'expect' or 'raises'")
+    try:
+        args, kwargs = decode(test["args"]), decode(test.get("kwargs", ["dict"]))
+    except VerifierError as error:
+        raise VerifierError(f"{label}: {error}") from error
+    if not isinstance(args, (list, tuple)) or not isinstance(kwargs, dict):
+        raise VerifierError(f"{label} has 'args' that are no sequence or 'kwargs' that are no dict")
