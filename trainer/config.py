@@ -29,8 +29,8 @@ class OptimizerConfig:
     """`muon` moves the weight matrices by Muon (Jordan et al., 2024) and the rest by AdamW; `adamw` moves all."""
 
     name: str = "muon"
-    lr: float = 0.02  # of the matrices under muon
-    adamw_lr: float = 0.003  # of everything else, and of all under adamw
+    lr: float = 0.01  # of the matrices under muon
+    adamw_lr: float = 0.01  # of everything else, and of all under adamw
     warmup: int = 5  # steps
     final: float = 0.1  # the learning rate falls linearly to this share of it
     weight_decay: float = 0.0

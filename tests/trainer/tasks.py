@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from kgsynth.verifiers.function_tests import encode
-
 from kgsynth.concept import content_id
 from kgsynth.task import Provenance, Task, TaskSet, VerifierSpec
+from kgsynth.verifiers.function_tests import encode
 
 SYLLABLES = "ba co di fu ga he ki lo mu na pe qui ro su ta ve xo zi".split()
 KINDS = ["choice"] * 7 + ["predict"] * 5 + ["cloze"] * 4 + ["implement"] * 4

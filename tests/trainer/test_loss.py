@@ -39,7 +39,9 @@ def test_k25_keeps_or_drops_a_token_whatever_the_sign_of_its_advantage() -> None
         policy = torch.tensor([-1.0, -1.0], requires_grad=True)
         rollout = torch.tensor([-1.2, -3.0])  # inside, outside
         ones = torch.ones(2, dtype=torch.bool)
-        k25_loss(policy, rollout, torch.full((2,), advantage), ones, tokens=1, low=-0.5, high=0.5, tau=0.0).loss.backward()
+        k25_loss(
+            policy, rollout, torch.full((2,), advantage), ones, tokens=1, low=-0.5, high=0.5, tau=0.0
+        ).loss.backward()
         assert policy.grad is not None
         assert policy.grad[0] != 0
         assert policy.grad[1] == 0
