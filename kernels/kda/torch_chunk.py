@@ -13,8 +13,8 @@ factor overflows once a chunk decays by more than exp(88). Two ways around it:
 * a bounded gate, 16 |lower_bound| <= 80: both exponents are shifted by the *constant* |lower_bound| * 8, so no
   factor leaves [e^-40, e^40] (for -5). A constant, unlike a row in the middle of the chunk, keeps earlier outputs
   independent of later gates, bit for bit.
-* any gate: 4 x 4 blocks on the diagonal use pairwise decays, masked before exp; the blocks left of them refer to the
-  first row of the later block, so that every exponent is <= 0.
+* any gate: 4 x 4 blocks on the diagonal use the decay of every pair, masked before exp; the blocks left of them refer
+  to the first row of the later block, so that every exponent is <= 0.
 
 Names: N chunks in time, R = batch x heads, C = 16 tokens, K and V dims.
 """
@@ -86,31 +86,35 @@ def _pairwise_scores(q: Tensor, k: Tensor, g: Tensor) -> tuple[Tensor, ...]:
     """What `_DeltaChunks` needs, for any g <= 0: (k exp G, q exp G, k exp(G_C - G), exp G_C, A, P).
 
     The scores A and P are sum_d x_id k_jd exp(G_id - G_jd) with x = k and x = q, [N, R, C, C]; finite but meaningless
-    above the diagonal.
+    above the diagonal. Every difference of G is summed from its own terms, so that nothing cancels after a reset.
     """
     *lead, C, K = k.shape
-    G = g.cumsum(-2)
-    last = G[..., -1:, :]
-    rows = torch.stack([k, q], -3).view(*lead, 2, C // BLOCK, BLOCK, K)
-    G_rows = G.view(*lead, C // BLOCK, BLOCK, K)
-    first = G_rows[..., :1, :]
     at = torch.arange(C, device=k.device)
+    first = at[::BLOCK]
 
-    # left of the diagonal blocks: exp(G_i - first) exp(first - G_j)
-    not_before = (at >= at[::BLOCK, None])[..., None]
-    keys = k[..., None, :, :] * (first - G[..., None, :, :]).masked_fill(not_before, -torch.inf).exp()
-    left = (rows * (G_rows - first).exp()[..., None, :, :, :]) @ keys[..., None, :, :, :].mT
+    def decay(after: Tensor, upto: Tensor) -> Tensor:
+        """exp of the sum of g over after < m <= upto, [N, R, *shape of after, K]; zero where after > upto."""
+        after, upto = torch.broadcast_tensors(after, upto)
+        terms = ((at > after[..., None]) & (at <= upto[..., None])).flatten(0, -2).to(g.dtype)
+        total = (terms @ g).view(*lead, *after.shape, K)
+        return total.masked_fill((after > upto)[..., None], -torch.inf).exp()
+
+    # left of the diagonal blocks: from the first row of the block to i, times from j to that first row
+    rows = torch.stack([k, q], -3).view(*lead, 2, C // BLOCK, BLOCK, K)
+    before_block = torch.where(at < first[:, None], at, C)
+    keys = k[..., None, :, :] * decay(before_block, first[:, None])
+    left = (rows * decay(first[:, None], at.view(-1, BLOCK))[..., None, :, :, :]) @ keys[..., None, :, :, :].mT
 
     # on them: the decay of every pair
-    after = ~torch.ones(BLOCK, BLOCK, dtype=torch.bool, device=k.device).tril()[..., None]
-    decay = (G_rows[..., :, None, :] - G_rows[..., None, :, :]).masked_fill(after, -torch.inf).exp()
-    keys = k.view(*lead, C // BLOCK, 1, BLOCK, K) * decay
+    in_block = at.view(-1, BLOCK)
+    keys = k.view(*lead, C // BLOCK, 1, BLOCK, K) * decay(in_block[:, None, :], in_block[:, :, None])
     diagonal = (rows.movedim(-4, -2) @ keys.mT).movedim(-2, -4)  # [..., 2, block, row, column]
 
     on_diagonal = torch.eye(C // BLOCK, dtype=k.dtype, device=k.device)[:, None, :, None]
     scores = left.view(*lead, 2, C // BLOCK, BLOCK, C // BLOCK, BLOCK) + diagonal[..., None, :] * on_diagonal
     A, P = scores.view(*lead, 2, C, C).unbind(-3)
-    return k * G.exp(), q * G.exp(), k * (last - G).exp(), last.exp(), A, P
+    grow = decay(torch.full_like(at, -1), at)
+    return k * grow, q * grow, k * decay(at, at[-1:]), grow[..., -1:, :], A, P
 
 
 class _FactoredScores(torch.autograd.Function):

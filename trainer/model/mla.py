@@ -16,6 +16,8 @@ from trainer.model.cache import MLACache
 from trainer.model.config import ModelConfig
 from trainer.model.norm import RMSNorm
 
+LATENT_EPS = 1e-6  # the released models normalise the latent with this one, not with `norm_eps`
+
 
 class MultiHeadLatentAttention(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
@@ -26,7 +28,7 @@ class MultiHeadLatentAttention(nn.Module):
         self.scale = (self.nope + self.shared) ** -0.5
         self.q_proj = nn.Linear(D, H * (self.nope + self.shared), bias=False)
         self.kv_a_proj_with_mqa = nn.Linear(D, self.latent + self.shared, bias=False)
-        self.kv_a_layernorm = RMSNorm(self.latent, config.norm_eps)
+        self.kv_a_layernorm = RMSNorm(self.latent, LATENT_EPS)
         self.kv_b_proj = nn.Linear(self.latent, H * (self.nope + self.value), bias=False)
         self.g_proj = nn.Linear(D, H * self.value, bias=False) if config.mla_output_gate else None
         self.o_proj = nn.Linear(H * self.value, D, bias=False)
