@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +30,15 @@ def absorb(old: Concept, new: Concept) -> Concept:
 def bounded_spans(old: Iterable[SourceSpan], new: Iterable[SourceSpan]) -> tuple[SourceSpan, ...]:
     """Both without repeats, first come first kept, at most MAX_SPANS."""
     return merge_unique(old, new)[:MAX_SPANS]
+
+
+def folded_edges(edges: Iterable[Edge], kept: Mapping[str, str]) -> list[Edge]:
+    """Edges between the ids that their ends mean now (`kept`), each pair once with the spans of all, in order."""
+    spans: dict[tuple[str, str], tuple[SourceSpan, ...]] = {}
+    for edge in edges:
+        ends = (kept.get(edge.parent, edge.parent), kept.get(edge.child, edge.child))
+        spans[ends] = bounded_spans(spans.get(ends, ()), edge.spans)
+    return [Edge(parent=parent, child=child, spans=found) for (parent, child), found in spans.items()]
 
 
 def refused_edge(edge: Edge, reason: str) -> Decision:

@@ -29,6 +29,7 @@ from kgsynth.store.change import (
     dropped_edge,
     evidence_from_json,
     evidence_to_json,
+    folded_edges,
     merged_concept,
     refused_edge,
     refused_merge,
@@ -230,7 +231,7 @@ class _Commit:
             self._concept(concept, change.max_concepts)
         for keep, fold in change.merges:
             self._merge(self._kept(keep), self._kept(fold))
-        for edge in change.edges:
+        for edge in folded_edges(change.edges, self.graph.kept):
             self._edge(edge, change.max_concepts)
         for decision in change.decisions:
             self._decide(decision)
@@ -285,7 +286,6 @@ class _Commit:
             self._insert("name", key=key, concept=concept_id)
 
     def _edge(self, edge: Edge, cap: int | None) -> None:
-        edge = Edge(parent=self._kept(edge.parent), child=self._kept(edge.child), spans=edge.spans)
         ends = (edge.parent, edge.child)
         if edge.child in self.graph.adjacency.children.get(edge.parent, ()):
             self._add_spans(edge)
