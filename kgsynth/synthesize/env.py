@@ -23,7 +23,7 @@ from kgsynth.web.read import Reader
 
 if TYPE_CHECKING:
     from kgsynth.synthesize.material import Material
-    from kgsynth.synthesize.oracle import Probe
+    from kgsynth.synthesize.oracle import Probe, Trial
 
 PROGRAMMATIC = "programmatic"
 ARTICLES = frozenset({"a", "an", "the"})
@@ -70,6 +70,7 @@ class SynthesisEnv:
     config: DraftConfig = field(default_factory=DraftConfig)
     material: dict[str, Material] | None = None  # filled by the survey
     probes: dict[str, asyncio.Future[Probe]] = field(default_factory=dict, repr=False)  # by dotted function name
+    calls: dict[str, asyncio.Future[list[Trial]]] = field(default_factory=dict, repr=False)  # likewise
     _words: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)
     _licences: dict[str, str] = field(default_factory=dict, repr=False)
 

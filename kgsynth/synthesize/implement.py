@@ -32,11 +32,15 @@ LENGTH_STEP = 200  # references are drawn in steps of this many characters, shor
 
 
 def capacity(material: Material, env: SynthesisEnv) -> int:
-    return len(material.functions)
+    return len(_usable(material, env))
+
+
+def _usable(material: Material, env: SynthesisEnv) -> list[PageFunction]:
+    return [item for item in material.functions if len(_prompt(item.function)) <= env.config.max_prompt_chars]
 
 
 async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task | Rejection:
-    found = sorted(material.functions, key=lambda item: _order(sample.seed, item.function))
+    found = sorted(_usable(material, env), key=lambda item: _order(sample.seed, item.function))
     if sample.variant >= len(found):
         return reject(sample, "material", f"{len(found)} pure functions documented under {material.concept.name!r}")
     item = found[sample.variant]
@@ -47,7 +51,11 @@ async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task |
 
 
 def _order(seed: int, function: Function) -> tuple[int, str]:
-    return len(function.slice.source) // LENGTH_STEP, content_id("implement", str(seed), function.dotted)
+    return _length(function) // LENGTH_STEP, content_id("implement", str(seed), function.dotted)
+
+
+def _length(function: Function) -> int:
+    return len(function.slice.source) if function.slice else 0
 
 
 async def _probed(function: Function, env: SynthesisEnv) -> Probe:
@@ -60,6 +68,7 @@ async def _probed(function: Function, env: SynthesisEnv) -> Probe:
 
 def _task(sample: Sample, env: SynthesisEnv, material: Material, item: PageFunction, probed: Probe) -> Task | Rejection:
     function = item.function
+    assert function.slice is not None, function.dotted
     chosen = choose_tests(probed.trials, env.config.most_tests, rng_of(sample, "tests"))
     tests = [expectation(probed.trials[n].call, probed.trials[n].outcome) for n in chosen]
     params = {"name": function.name, "tests": tests, "forbidden": [function.module], "seconds": SECONDS}

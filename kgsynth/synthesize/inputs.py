@@ -97,6 +97,7 @@ def _pairs(rng: random.Random) -> list[tuple[str, int]]:
 KINDS: Mapping[str, Make] = {
     "int": _int,
     "small": _small,
+    "char": lambda rng: rng.choice("aZ5 _é½ß√中"),
     "float": _float,
     "word": _word,
     "text": _text,
@@ -124,6 +125,7 @@ HINTS: Sequence[tuple[str, tuple[str, ...]]] = (
         r"^(year|month|day|hour|minute|width|n|k|r|count|size|start|stop|lo|hi|i|j|index|indent|tabsize)$",
         ("small", "int"),
     ),
+    (r"^(chr|char|unichr|ch|c)$", ("char", "small")),
     (r"path|^(p|file|filename|fn|dir|root|start)$", ("path", "word", "text")),
     (r"url|uri|^(base|location|address)$", ("url", "path", "word")),
     (r"^(pat|pattern)s?$", ("pattern", "word")),
@@ -133,7 +135,7 @@ HINTS: Sequence[tuple[str, tuple[str, ...]]] = (
     (r"^(a|seq|sequence|list|l|values|items|word|possibilities)$", ("sorted", "words", "ints", "word", "int", "float")),
     (r"^(data|x|y|xs|ys|weights|m|n_data)$", ("floats", "ints", "int", "float", "bytes", "word")),
     (
-        r"^(s|string|str|text|line|lines|sep|prefix|suffix|chars|tag|name|msg|value|word|c|ch)$",
+        r"^(s|string|str|text|line|lines|sep|prefix|suffix|chars|tag|name|msg|value|word)$",
         ("text", "word", "coded"),
     ),
     (r"^(b|bytes|buf|input|encoded|blob)$", ("bytes", "coded", "int", "float")),

@@ -15,7 +15,7 @@ from kgsynth.concept import Concept, name_key
 from kgsynth.retrieve import is_about, pages_about
 from kgsynth.synthesize.env import SynthesisEnv
 from kgsynth.synthesize.snippet import Example, examples
-from kgsynth.synthesize.stdlib import Function, functions_of, module_of
+from kgsynth.synthesize.stdlib import Function, function_shown, functions_of, module_of
 from kgsynth.web import Hit, Page
 from kgsynth.web.sentences import sentence_end
 
@@ -58,7 +58,8 @@ class Material:
 
     concept: Concept
     pages: tuple[Page, ...] = ()
-    functions: tuple[PageFunction, ...] = ()
+    functions: tuple[PageFunction, ...] = ()  # with a slice
+    calls: tuple[PageFunction, ...] = ()  # to be called, in whatever language they are written
     examples: tuple[PageExample, ...] = ()
     sentences: tuple[Sentence, ...] = ()
 
@@ -94,10 +95,11 @@ def _share_out(concepts: list[Concept], pages: dict[str, list[Page]], env: Synth
         taken.add((kind, key))
         return new
 
-    functions, snippets, sentences = {}, {}, {}
+    functions, calls, snippets, sentences = {}, {}, {}, {}
     for c in concepts:
         own = [page for page in pages[c.id] if _about(c, page)]
         functions[c.id] = [f for page in own for f in _functions(page, env) if free("function", f.function.dotted)]
+        calls[c.id] = [f for page in own for f in _calls(page) if free("call", f.function.dotted)]
         snippets[c.id] = [e for page in own for e in _examples(page) if free("example", e.example.statements)]
         sentences[c.id] = [s for s in _first(s for p in own for s in _sentences(p)) if free("sentence", _text_key(s))]
     for c in concepts:
@@ -108,6 +110,7 @@ def _share_out(concepts: list[Concept], pages: dict[str, list[Page]], env: Synth
             concept=c,
             pages=tuple(pages[c.id]),
             functions=tuple(functions[c.id]),
+            calls=tuple(calls[c.id]),
             examples=tuple(snippets[c.id]),
             sentences=tuple(sentences[c.id][:MOST_SENTENCES]),
         )
@@ -135,6 +138,11 @@ def _names(concept: Concept, sentence: Sentence) -> bool:
 def _functions(page: Page, env: SynthesisEnv) -> list[PageFunction]:
     found = functions_of(page.url, env.config.max_reference_chars)
     return [PageFunction(page=page, function=function) for function in found]
+
+
+def _calls(page: Page) -> list[PageFunction]:
+    function = function_shown(page)
+    return [PageFunction(page=page, function=function)] if function else []
 
 
 def _examples(page: Page) -> list[PageExample]:

@@ -19,6 +19,7 @@ from typing import Any
 from kgsynth.concept import content_id
 from kgsynth.sandbox import Sandbox
 from kgsynth.synthesize.inputs import Shape, shapes
+from kgsynth.synthesize.slice import Slice
 from kgsynth.synthesize.stdlib import Function
 from kgsynth.verifiers.function_tests import Call, Outcome, run_calls
 from kgsynth.verifiers.values import same
@@ -77,14 +78,11 @@ class Probe:
 
 
 def probe(function: Function, sandbox: Sandbox, least: int) -> Probe:
-    """Try a function. `least` is the number of agreed trials below which it is no use."""
-    if function.dotted in IDENTITY or CALLABLES & set(required(function.arguments)):
-        return Probe(
-            check="oracle", fault=f"{function.dotted} takes functions, or tells objects apart: no values to test it on"
-        )
-    real = f"from {function.module} import {function.name}"
-    trials = _accepted(function, real, sandbox)
-    trials = _agreeing(trials, real, function.name, (), sandbox)
+    """Try a function that has a slice. `least` is the number of agreed trials below which it is no use."""
+    assert function.slice is not None, function.dotted
+    if fault := _no_oracle(function):
+        return Probe(check="oracle", fault=fault)
+    trials = known_calls(function, sandbox)
     if len(trials) < least or not _varied(trials):
         return Probe(
             check="oracle", fault=f"{function.dotted}: {len(trials)} repeatable calls found, or all return the same"
@@ -94,6 +92,20 @@ def probe(function: Function, sandbox: Sandbox, least: int) -> Probe:
         lost = len(trials) - len(agreed)
         return Probe(check="reference", fault=f"{function.dotted}: its slice differs in {lost} of {len(trials)} calls")
     return Probe(trials=tuple(agreed), mutants=tuple(_mutants(function, agreed, sandbox)))
+
+
+def known_calls(function: Function, sandbox: Sandbox) -> list[Trial]:
+    """Calls of the real function that repeat: with a value that can be encoded, or an exception that is documented."""
+    if _no_oracle(function):
+        return []
+    real = f"from {function.module} import {function.name}"
+    return _agreeing(_accepted(function, real, sandbox), real, function.name, (), sandbox)
+
+
+def _no_oracle(function: Function) -> str:
+    if function.dotted in IDENTITY or CALLABLES & set(required(function.arguments)):
+        return f"{function.dotted} takes functions, or tells objects apart: no values to test it on"
+    return ""
 
 
 def required(arguments: ast.arguments) -> list[str]:
@@ -161,7 +173,8 @@ def _agreeing(trials: list[Trial], source: str, name: str, forbidden: Sequence[s
 
 def _mutants(function: Function, trials: Sequence[Trial], sandbox: Sandbox) -> Iterator[Mutant]:
     """Mutants (DeMillo et al., 1978) that answer a trial differently, all run in one process under one dispatcher."""
-    sources = _mutated(function)
+    assert function.slice is not None
+    sources = _mutated(function.slice)
     if not sources:
         return
     names = [f"_mutant{k}" for k in range(len(sources))]
@@ -180,12 +193,12 @@ def _mutants(function: Function, trials: Sequence[Trial], sandbox: Sandbox) -> I
             yield Mutant(source, frozenset(caught))
 
 
-def _mutated(function: Function) -> list[str]:
+def _mutated(original: Slice) -> list[str]:
     """Whole sources with one small change in the function itself."""
-    tree = ast.parse(function.slice.source)
-    definition = main_definition(tree, function.name)
+    tree = ast.parse(original.source)
+    definition = main_definition(tree, original.name)
     places = [(node, change) for node in ast.walk(definition) for change in _changes(node)]
-    rng = random.Random(content_id("mutants", function.dotted))
+    rng = random.Random(content_id("mutants", original.source))
     found: dict[str, None] = {}
     for node, change in rng.sample(places, min(MUTANTS, len(places))):
         saved = copy.copy(node.__dict__)
@@ -193,7 +206,7 @@ def _mutated(function: Function) -> list[str]:
         found[ast.unparse(tree)] = None
         node.__dict__.clear()
         node.__dict__.update(saved)
-    return [source for source in found if source != function.slice.source]
+    return [source for source in found if source != original.source]
 
 
 def main_definition(tree: ast.Module, name: str) -> ast.FunctionDef:

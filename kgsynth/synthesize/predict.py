@@ -3,7 +3,7 @@
 Why the reward is unarguable: the answer is what CPython printed when the session was run in the sandbox, twice, in two
 processes with different string hashing; it is never taken from the documentation's text. Sessions that fail, print
 addresses, or read clocks, chance or the machine are not used. Sessions come from the examples of the cited page, as they
-are or with changed literals, so that the printed answer is in no documentation. A literal is compared as a Python value of the same type, any other output as text.
+are or with changed literals so that the printed answer is in no documentation, and from calls of a documented function. A literal is compared as a Python value of the same type, any other output as text.
 """
 
 from __future__ import annotations
@@ -19,12 +19,18 @@ from kgsynth.concept import content_id
 from kgsynth.sample import Sample
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject, rng_of
 from kgsynth.synthesize.material import Material
-from kgsynth.synthesize.snippet import as_session, run_snippets, variations
+from kgsynth.synthesize.oracle import Trial, known_calls
+from kgsynth.synthesize.snippet import UNREPEATABLE, Example, as_session, run_snippets, variations
+from kgsynth.synthesize.stdlib import Function
 from kgsynth.task import Task, VerifierSpec
 from kgsynth.verifiers.literal import literal
 from kgsynth.web import Page
 
 VARIED = 2  # tasks with changed literals per documented example
+CALLS = 3  # tasks per documented function
+CITED = 600  # characters of a function's page that are cited
+DULL = frozenset({"''", "b''", "[]", "()", "{}", "0", "False"})  # outputs asked for only when there is no other
+LONG_COPY = 12  # characters; shorter outputs stand in the session by chance
 TRIES = 8  # varied sessions run per draft
 _LONG_FLOAT = re.compile(r"\d\.\d{7}|\de[-+]?\d")
 _SETS = re.compile(r"\b(?:frozen)?set\(|\{[^:{}]*\}")
@@ -32,16 +38,18 @@ _SETS = re.compile(r"\b(?:frozen)?set\(|\{[^:{}]*\}")
 Session = tuple[str, ...]
 
 
+Run = tuple[Session, str]  # a session and what its last line printed
+
+
 @dataclass(frozen=True)
 class Origin:
-    """Where a session comes from: a documented example, as it is or varied."""
+    """Where sessions come from: a documented example as it is (number 0) or varied, or calls of a function."""
 
     page: Page
     start: int
     end: int
-    statements: tuple[str, ...]
-    lean: tuple[str, ...]
-    number: int  # 0: as documented; 1, 2, ...: varied
+    subject: Example | Function
+    number: int
 
 
 def capacity(material: Material, env: SynthesisEnv) -> int:
@@ -51,52 +59,86 @@ def capacity(material: Material, env: SynthesisEnv) -> int:
 async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task | Rejection:
     origins = sorted(_origins(material), key=lambda o: _order(sample.seed, o))
     if sample.variant >= len(origins):
-        return reject(sample, "material", f"{len(origins)} interactive examples about {material.concept.name!r}")
+        return reject(sample, "material", f"{len(origins)} examples and functions about {material.concept.name!r}")
     origin = origins[sample.variant]
-    sessions = [origin.lean, origin.statements]
-    if origin.number:
-        sessions += variations(origin.lean, rng_of(sample, "vary"), TRIES)
-    outputs = await asyncio.to_thread(run_snippets, sessions, env.sandbox)
-    runs = [run for run in zip(sessions, outputs, strict=True) if run[1] is not None]
+    runs = (
+        await _called(sample, origin.subject, env)
+        if isinstance(origin.subject, Function)
+        else await _shown(sample, origin, env)
+    )
     usable = [(code, out) for code, out in runs if not _fault(code, out, env)]
-    if origin.number:
-        usable = [(code, out) for code, out in usable if code in sessions[2:] and out not in outputs[:2]]
-    elif outputs[0] != outputs[1]:
-        usable = [(code, out) for code, out in usable if code == origin.statements]
     if not usable:
-        return reject(sample, "oracle", _why(sessions[0], runs, env))
-    return _task(sample, env, material, origin, *usable[0], [out for _, out in usable[1:]])
+        return reject(sample, "oracle", _why(origin.subject, runs, env))
+    return _task(sample, env, material, origin, usable)
 
 
 def _origins(material: Material) -> list[Origin]:
-    return [
-        Origin(item.page, item.example.start, item.example.end, item.example.statements, item.example.lean, number)
+    documented = [
+        Origin(item.page, item.example.start, item.example.end, item.example, number)
         for item in material.examples
         for number in range(1 + VARIED)
     ]
+    called = [
+        Origin(item.page, 0, min(len(item.page.source.text), CITED), item.function, number)
+        for item in material.calls
+        if item.function.name not in UNREPEATABLE
+        for number in range(1, 1 + CALLS)
+    ]
+    return documented + called
 
 
 def _order(seed: int, origin: Origin) -> tuple[int, str]:
-    """As documented first, then varied; seeded within each."""
-    return origin.number, content_id("predict", str(seed), origin.page.url, *origin.statements)
+    """As documented first, then the others; seeded within each."""
+    return origin.number, content_id("predict", str(seed), origin.page.url, repr(origin.subject))
 
 
-def _task(
-    sample: Sample,
-    env: SynthesisEnv,
-    material: Material,
-    origin: Origin,
-    code: Session,
-    output: str,
-    others: list[str],
-) -> Task | Rejection:
+async def _shown(sample: Sample, origin: Origin, env: SynthesisEnv) -> list[Run]:
+    """A documented session in its lean form where that makes no difference; or variations that print something else."""
+    assert isinstance(origin.subject, Example)
+    lean, full = origin.subject.lean, origin.subject.statements
+    varied = variations(lean, rng_of(sample, "vary"), TRIES) if origin.number else []
+    outputs = await asyncio.to_thread(run_snippets, [lean, full, *varied], env.sandbox)
+    known = outputs[:2]
+    if not origin.number:
+        return _ran([lean if known[0] == known[1] else full], known[1:])
+    new = [None if out in known else out for out in outputs[2:]]
+    return _ran(varied, new)
+
+
+async def _called(sample: Sample, function: Function, env: SynthesisEnv) -> list[Run]:
+    """A few calls of a function, with inputs that it is known to accept."""
+    trials = await _known_calls(function, env)
+    returned = [t for t in trials if t.outcome.kind == "returned"]
+    chosen = rng_of(sample, "calls").sample(returned, min(TRIES, len(returned)))
+    sessions = [_call_session(function, trial) for trial in chosen]
+    runs = _ran(sessions, await asyncio.to_thread(run_snippets, sessions, env.sandbox))
+    return sorted(runs, key=lambda run: run[1].strip() in DULL)
+
+
+async def _known_calls(function: Function, env: SynthesisEnv) -> list[Trial]:
+    if function.dotted not in env.calls:
+        env.calls[function.dotted] = asyncio.ensure_future(asyncio.to_thread(known_calls, function, env.sandbox))
+    return await asyncio.shield(env.calls[function.dotted])
+
+
+def _call_session(function: Function, trial: Trial) -> Session:
+    arguments = [*map(repr, trial.call.args), *(f"{key}={value!r}" for key, value in trial.call.kwargs.items())]
+    call = f"{function.name}({', '.join(arguments)})"
+    return (call,) if function.module == "builtins" else (f"from {function.module} import {function.name}", call)
+
+
+def _ran(sessions: list[Session], outputs: list[str | None]) -> list[Run]:
+    return [(code, out) for code, out in zip(sessions, outputs, strict=True) if out is not None]
+
+
+def _task(sample: Sample, env: SynthesisEnv, material: Material, origin: Origin, usable: list[Run]) -> Task | Rejection:
+    (code, output), *others = usable
     value = output.strip("\n")
     prompt = (
         f"Python session:\n{as_session(code)}\nWhat does the last line print? "
         "Write exactly that, nothing else, in <answer></answer>."
     )
-    wrong = [w for w in near_misses(value, rng_of(sample, "wrong")) if not same_output(w, value)]
-    wrong += [o.strip("\n") for o in others if not same_output(o.strip("\n"), value)][:1]
+    neighbours = [other for _, out in others if not same_output(other := out.strip("\n"), value)]
     return build_task(
         sample,
         env,
@@ -104,7 +146,7 @@ def _task(
         prompt=prompt,
         verifier=VerifierSpec(name="literal", params={"value": value}),
         reference=answered(value),
-        wrong=[answered(w) for w in wrong],
+        wrong=[answered(w) for w in (*near_misses(value, rng_of(sample, "wrong")), *neighbours[:1])],
         spans=[origin.page.source.span(origin.start, origin.end)],
     )
 
@@ -112,31 +154,34 @@ def _task(
 def _fault(code: Session, output: str, env: SynthesisEnv) -> str:
     """Why an output cannot be asked for; empty when it can."""
     text = output.strip("\n")
-    if not text.strip():
-        return "it prints nothing"
-    if len(text) > env.config.max_output_chars or text.count("\n") > 3:
-        return f"it prints {len(text)} characters"
-    if " at 0x" in text or "<answer>" in text or "</answer>" in text:
-        return "it prints an address or a tag"
-    if text != text.strip() or any(line != line.rstrip() for line in text.split("\n")):
-        return "its output has spaces at the edges, which an answer may lose"
-    if _LONG_FLOAT.search(text):
-        return "it prints a float of many digits"
-    if any(map(_SETS.search, (*code, text))) and re.search(
-        r"[A-Za-z'\"]", text.replace("True", "").replace("False", "")
-    ):
-        return "it prints something from a set of strings, whose order is not fixed"
-    if text in code[-1] and sum(isinstance(n, ast.Constant) for n in ast.walk(ast.parse(code[-1]))) < 2:
-        return "the output can be read off the last line"
-    return ""
+    shown = "\n".join(code)
+    faults = {
+        "it prints nothing": not text.strip(),
+        f"it prints {len(text)} characters": len(text) > env.config.max_output_chars or text.count("\n") > 3,
+        "it prints an address or a tag": " at 0x" in text or "answer>" in text,
+        "its output has spaces at the edges, which an answer may lose": any(t != t.strip() for t in text.split("\n")),
+        "it prints a float of many digits": bool(_LONG_FLOAT.search(text)),
+        "it prints something from a set of strings, whose order is not fixed": _unordered(shown, text),
+        "the output can be read off the session": _copied(code, text),
+    }
+    return next((fault for fault, found in faults.items() if found), "")
 
 
-def _why(code: Session, runs: list[tuple[Session, str]], env: SynthesisEnv) -> str:
-    faults = [fault for session, out in runs if (fault := _fault(session, out, env))]
-    reason = (
-        faults[0] if faults else "no variation prints anything new" if runs else "it fails, is slow, or does not repeat"
-    )
-    return f"session ending in {code[-1][:80]!r}: {reason}"
+def _unordered(shown: str, text: str) -> bool:
+    letters = re.search(r"[A-Za-z'\"]", text.replace("True", "").replace("False", ""))
+    return bool(letters) and any(map(_SETS.search, (shown, text)))
+
+
+def _copied(code: Session, text: str) -> bool:
+    """Does the printed text stand in the code, where there is little else to choose from, or is it long?"""
+    literals = sum(isinstance(node, ast.Constant) for node in ast.walk(ast.parse(code[-1])))
+    return text in "\n".join(code) and (literals < 2 or len(text) >= LONG_COPY)
+
+
+def _why(subject: Example | Function, runs: list[Run], env: SynthesisEnv) -> str:
+    shown = f"session ending in {subject.lean[-1][:80]!r}" if isinstance(subject, Example) else subject.dotted
+    reasons = [_fault(code, out, env) for code, out in runs]
+    return f"{shown}: {reasons[0] if reasons else 'it fails, is slow, does not repeat or prints nothing new'}"
 
 
 def same_output(given: str, value: str) -> bool:
@@ -161,7 +206,7 @@ def _value_misses(value: object) -> Iterator[object]:
     elif isinstance(value, int | float | complex):
         yield from (value + 1, value - 1, -value, str(value))
     elif isinstance(value, str | bytes):
-        yield from (value[::-1], value[:-1], value + value[-1:], value.swapcase())
+        yield from (value[::-1], value[:-1], value.swapcase())
     elif isinstance(value, list | tuple):
         other = tuple(value) if isinstance(value, list) else list(value)
         yield from (value[::-1], value[:-1], other)

@@ -16,6 +16,7 @@ import string
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kgsynth.sandbox import PYTHON, Limits, Sandbox
 
@@ -157,7 +158,7 @@ def variations(statements: Sequence[str], rng: random.Random, n: int) -> list[tu
     return list(found)[:n]
 
 
-def _can_vary(value: object) -> bool:
+def _can_vary(value: Any) -> bool:
     return type(value) in (int, float) or (isinstance(value, str) and 0 < len(value) <= 40)
 
 
@@ -182,7 +183,7 @@ class _Vary(ast.NodeTransformer):
         return node
 
 
-def _other(value: object, rng: random.Random) -> object:
+def _other(value: Any, rng: random.Random) -> Any:
     if isinstance(value, int):
         return max(0, value + rng.choice([-2, -1, 1, 2, 3, 5]))
     if isinstance(value, float):

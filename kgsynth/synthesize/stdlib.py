@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from kgsynth.synthesize.slice import CannotSlice, Slice, slice_function
+from kgsynth.web import Page
 
 LIBRARY = Path(sysconfig.get_path("stdlib"))
 # Modules whose functions act on files, processes, clocks, chance or the interpreter: their results are not in their arguments.
@@ -23,7 +24,7 @@ IMPURE = frozenset(
     " selectors sched queue logging locale gettext getpass getopt platform glob fileinput filecmp linecache pathlib inspect"
     " importlib pkgutil runpy site sysconfig gc weakref atexit traceback warnings pdb bdb cmd code codeop profile cProfile"
     " pstats timeit trace tracemalloc doctest unittest test ctypes mmap webbrowser urllib.request http socketserver smtplib"
-    " imaplib poplib ftplib xmlrpc wsgiref uuid venv ensurepip zipfile tarfile gzip bz2 lzma zipapp dbm shelve sqlite3 pickle"
+    " imaplib poplib ftplib xmlrpc wsgiref uuid venv ensurepip zipfile tarfile gzip bz2 lzma zlib zipapp dbm shelve sqlite3 pickle"
     " pickletools marshal copyreg contextvars concurrent curses readline tty pty termios resource grp pwd crypt spwd nis"
     " typing types abc contextlib dataclasses enum compileall py_compile pyclbr symtable modulefinder dis tabnanny pydoc".split()
 )
@@ -31,13 +32,13 @@ IMPURE = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Function:
-    """A public function of the standard library that a slice can stand in for."""
+    """A public function of the standard library; `slice` stands in for it where it is written in Python."""
 
     module: str  # as documented, e.g. "os.path"
     name: str
     signature: str  # "(*iterables, key=None, reverse=False)"
-    doc: str  # its docstring
-    slice: Slice
+    doc: str  # its documentation
+    slice: Slice | None = None
 
     @property
     def dotted(self) -> str:
@@ -75,6 +76,26 @@ def source_path(module: str) -> Path | None:
     return found[0] if found and module.split(".")[0] in sys.stdlib_module_names else None
 
 
+def function_shown(page: Page) -> Function | None:
+    """The function that a page is about, as the page shows it: `heapq.merge(*iterables, key=None)` in its first code block.
+
+    None for a class, a module, a function whose results are not in its arguments, or a signature Python does not parse.
+    """
+    dotted, module = dotted_name(page.url), module_of(page.url)
+    if not dotted or not module or dotted == module or {module, module.split(".")[0]} & IMPURE:
+        return None
+    name = dotted.removeprefix(module + ".")
+    shown = re.search(rf"```\n(?:{re.escape(module)}\.)?{re.escape(name)}(\(.*\))(?: ->.*)?\n```", page.source.text)
+    if shown is None or "." in name:
+        return None
+    function = Function(module=module, name=name, signature=shown[1], doc=page.source.text[shown.end() :].strip())
+    try:
+        ast.parse(f"def f{function.signature}: ...")
+    except SyntaxError:
+        return None
+    return function
+
+
 def functions_of(url: str, most_chars: int) -> list[Function]:
     """Functions a page documents, shortest slice first: the one it is named after, or all public ones of its module."""
     dotted, module = dotted_name(url), module_of(url)
@@ -82,8 +103,8 @@ def functions_of(url: str, most_chars: int) -> list[Function]:
         return []
     names = public_functions(module) if dotted == module else [dotted.removeprefix(module + ".")]
     found = [function_named(module, name) for name in names]
-    fitting = [f for f in found if f and len(f.slice.source) <= most_chars]
-    return sorted(fitting, key=lambda f: (len(f.slice.source), f.name))
+    sized = [(len(f.slice.source), f.name, f) for f in found if f and f.slice]
+    return [f for size, _, f in sorted(sized, key=lambda row: row[:2]) if size <= most_chars]
 
 
 @lru_cache(maxsize=4096)
