@@ -33,7 +33,7 @@ from kgsynth.run import RunFolder
 from kgsynth.sample import Sample, SampleConfig, cell_of, plan
 from kgsynth.sandbox import open_sandbox
 from kgsynth.store import open_store
-from kgsynth.synthesize import Rejection, SynthesisEnv, draft
+from kgsynth.synthesize import Rejection, SynthesisEnv, draft, survey
 from kgsynth.task import Task, TaskSet
 from kgsynth.validate import prompt_key, validate
 from kgsynth.web.corpus import Corpus, CorpusConfig, open_corpus
@@ -233,7 +233,7 @@ class _Synthesis:
     async def _work(self) -> None:
         decided = {t.provenance.index for t in self.tasks} | {row["index"] for row in self.rejected}
         limit = int(self.wanted * self.config.samples_per_task)
-        schedule = plan(self.run.graph, self.run.recipe.sample, self.env.capacity)
+        schedule = plan(self.run.graph, self.run.recipe.sample, await survey(self.env))
         queue: list[asyncio.Task[Decided]] = []
         try:
             for sample in schedule.samples():
