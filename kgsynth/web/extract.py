@@ -103,7 +103,7 @@ def _parse(fetched: Fetched) -> HtmlElement:
     text = decode(fetched.body, fetched.content_type).replace("\0", "")
     text = re.sub(r"^\s*<\?xml[^>]*\?>", "", text)
     try:
-        return html.document_fromstring(text or "<p></p>", base_url=fetched.url)
+        return html.document_fromstring(text if text.strip() else "<p></p>", base_url=fetched.url)
     except (LxmlError, ValueError) as error:
         raise WebError(f"{fetched.url}: not readable as HTML: {error}") from error
 

@@ -168,9 +168,26 @@ def dictd_documents(index: Path, *, licence: str, skipped: Skipped) -> Iterator[
             continue
         if not word.startswith("00-database") and start + length <= len(data):
             spans.setdefault((start, length), []).append(word)
-    urls = {word.lower(): _entry_url(index, words[0]) for words in spans.values() for word in words}
-    for (start, length), words in sorted(spans.items()):
-        yield _entry(index, words, data[start : start + length].decode("utf-8", errors="replace"), urls, licence)
+    entries = [(words, data[at : at + n].decode("utf-8", "replace")) for (at, n), words in sorted(spans.items())]
+    places = _places(index, entries)
+    urls: dict[str, str] = {}
+    for url, (words, _) in zip(places, entries, strict=True):
+        for word in words:
+            urls.setdefault(word.lower(), url)
+    for url, (words, text) in zip(places, entries, strict=True):
+        yield _entry(url, words, text, urls, licence)
+
+
+def _places(index: Path, entries: list[tuple[list[str], str]]) -> list[str]:
+    """A URL per entry, made of its first headword; later entries of one headword get a tilde each."""
+    places: dict[str, None] = {}
+    for words, text in entries:
+        head = text.strip().split("\n", 1)[0]
+        url = f"file://{quote(str(index))}/{quote(head if head in words else words[0], safe='')}"
+        while url in places:
+            url += "~"
+        places[url] = None
+    return list(places)
 
 
 def _dictd_data(index: Path) -> bytes:
@@ -191,11 +208,7 @@ def _base64(digits: str) -> int:
     return value
 
 
-def _entry_url(index: Path, word: str) -> str:
-    return f"file://{quote(str(index))}/{quote(word, safe='')}"
-
-
-def _entry(index: Path, words: list[str], text: str, urls: dict[str, str], licence: str) -> Document:
+def _entry(url: str, words: list[str], text: str, urls: dict[str, str], licence: str) -> Document:
     """The first unindented lines are the headwords; indented paragraphs follow."""
     lines = text.strip("\n").split("\n")
     count = next((i for i, line in enumerate(lines) if not line.strip() or line[0] == " "), len(lines))
@@ -208,7 +221,7 @@ def _entry(index: Path, words: list[str], text: str, urls: dict[str, str], licen
     )
     lead = first_sentence(_REFERENCE.sub(r"\1", re.sub(r"^\s*(<[^>]*>\s*)+", "", paragraphs[0] if paragraphs else "")))
     return Document(
-        url=_entry_url(index, words[0]),
+        url=url,
         title=heads[0],
         content=page.encode(),
         licence=licence,
