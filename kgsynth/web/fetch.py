@@ -12,7 +12,6 @@ import ipaddress
 import socket
 import urllib.robotparser
 from dataclasses import dataclass
-from types import TracebackType
 
 import httpx
 
@@ -47,7 +46,7 @@ class HttpFetcher:
     async def __aenter__(self) -> HttpFetcher:
         return self
 
-    async def __aexit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._client.aclose()
 
     async def fetch(self, url: str) -> Fetched:
