@@ -206,30 +206,29 @@ def _domain_weights(
 
 
 def _targets(config: SampleConfig, queues: Mapping[Cell, tuple[tuple[Concept, int], ...]]) -> dict[Cell, float]:
-    axes = (_domain_weights(config, queues), config.types, config.granularity)
+    """Where the axes cannot all be met, types go before granularity, and granularity before domains."""
+    axes = (_domain_weights(config, queues), config.granularity, config.types)
     names = [sorted(axis) for axis in axes]
-    room = np.array([[[len(queues.get(Cell(d, t, g), ())) for g in names[2]] for t in names[1]] for d in names[0]])
+    room = np.array([[[len(queues.get(Cell(d, t, g), ())) for t in names[2]] for g in names[1]] for d in names[0]])
     wanted = [np.array([axis[key] for key in keys], dtype=float) for axis, keys in zip(axes, names, strict=True)]
     fitted = fit_shares([config.tasks * w / w.sum() for w in wanted], room.astype(float))
-    positions = itertools.product(*(range(len(keys)) for keys in names))
-    cells = {Cell(*(keys[k] for keys, k in zip(names, at, strict=True))): float(fitted[at]) for at in positions}
-    return {cell: target for cell, target in cells.items() if cell in queues}
+    where = [{key: k for k, key in enumerate(keys)} for keys in names]
+    return {c: float(fitted[where[0][c.domain], where[1][c.granularity], where[2][c.type]]) for c in queues}
 
 
 def fit_shares(totals: list[NDArray[np.float64]], room: NDArray[np.float64], rounds: int = 200) -> NDArray[np.float64]:
-    """Non-negative cells at most `room` whose sums along each axis come as near to `totals[axis]` as the rounds get.
+    """Non-negative cells at most `room` whose sums along each axis come near to `totals[axis]`, later axes first.
 
     totals: one vector per axis of room, all with the same sum. The result's sum is min(that sum, room's sum).
     """
     size = min(totals[0].sum(), room.sum())
     cells = np.where(room > 0, 1.0, 0.0)
-    for _ in range(rounds):
-        for axis, total in enumerate(totals):
-            others = tuple(k for k in range(room.ndim) if k != axis)
-            have = cells.sum(axis=others)
-            scale = np.divide(total, have, out=np.ones_like(have), where=have > 0)
-            cells = cells * scale.reshape([-1 if k == axis else 1 for k in range(room.ndim)])
-        cells = np.minimum(cells, room)
+    axes = list(range(room.ndim))
+    for axis in axes * rounds + axes[-1:] * rounds:
+        others = tuple(k for k in axes if k != axis)
+        have = cells.sum(axis=others)
+        scale = np.divide(totals[axis], have, out=np.ones_like(have), where=have > 0)
+        cells = np.minimum(cells * scale.reshape([-1 if k == axis else 1 for k in axes]), room)
     return _fill(cells, room, size)
 
 

@@ -11,14 +11,17 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kgsynth.concept import Concept, Source
 from kgsynth.embed import open_embedder
-from kgsynth.errors import ConfigError, LLMReplyError
+from kgsynth.errors import ConfigError
 from kgsynth.graph import ConceptGraph
 from kgsynth.llm.offline import OfflineExtractive
+from kgsynth.llm.openai import LLMConfig, OpenAIChat
 from kgsynth.retrieve import Context, Insufficient, RetrieveConfig, Web, retrieve
 from kgsynth.sample import Sample, SampleConfig, plan
 from kgsynth.sandbox import Sandbox, open_sandbox
@@ -32,13 +35,14 @@ from kgsynth.synthesize.predict import near_misses, same_output
 from kgsynth.synthesize.slice import CannotSlice, slice_function
 from kgsynth.synthesize.snippet import as_session, examples, run_snippets, variations
 from kgsynth.synthesize.stdlib import dotted_name, function_named, functions_of, module_of, source_path
-from kgsynth.synthesize.written import WriteTask, WrittenTask
+from kgsynth.synthesize.written import WrittenTask
 from kgsynth.task import Task
 from kgsynth.validate import validate
 from kgsynth.verifiers import verify
 from kgsynth.web import Fetched, Hit
 from kgsynth.web.corpus import Corpus, CorpusConfig, open_corpus
 from kgsynth.web.read import Reader
+from tests.fake_openai import FakeOpenAI
 
 TYPES = ("implement", "predict", "cloze", "choice")
 MODULES = {"algorithms": ("heapq", "bisect"), "text": ("textwrap", "string"), "numbers": ("statistics", "operator")}
@@ -450,23 +454,6 @@ class OnePage:
         )
 
 
-class Writer:
-    """An LLM at the edge: it replies with what it was given, or fails."""
-
-    name, uses_model = "openai:writer", True
-
-    def __init__(self, reply: WrittenTask | None) -> None:
-        self.reply, self.asked = reply, list[WriteTask]()
-
-    async def ask(self, question):  # type: ignore[no-untyped-def]
-        self.asked.append(question)
-        if self.reply is None:
-            raise LLMReplyError("never in the agreed form")
-        return self.reply
-
-    async def close(self) -> None: ...
-
-
 GOOD = WrittenTask(
     type="text",
     question="Who described the method for square roots that is named after him?",
@@ -478,14 +465,16 @@ GOOD = WrittenTask(
 )
 
 
-def write(reply: WrittenTask | None, sandbox: Sandbox) -> tuple[Task | Rejection, Writer]:
-    async def work() -> Task | Rejection:
+def write(reply: WrittenTask | str, sandbox: Sandbox, folder: Path) -> tuple[Task | Rejection, list[dict[str, Any]]]:
+    """What becomes of a model's reply, and the messages it was sent."""
+
+    async def work(llm: OpenAIChat) -> Task | Rejection:
         graph = ConceptGraph(EmbeddedStore(":memory:"))
         source = Source(url="https://example.org/heron", title="Heron's method", text=TEXT, licence="CC0-1.0")
         root = graph.add(Concept(name="numerical methods", domain="maths"))
         concept = Concept(name="Heron's method", domain="maths")
         graph.add(concept, [root], spans=[source.span(0, 30)], sources=[source])
-        env = SynthesisEnv(graph=graph, search=OnePage(), reader=Reader(OnePage()), llm=writer, sandbox=sandbox)
+        env = SynthesisEnv(graph=graph, search=OnePage(), reader=Reader(OnePage()), llm=llm, sandbox=sandbox)
         sample = Sample(
             index=0,
             seed=0,
@@ -495,31 +484,33 @@ def write(reply: WrittenTask | None, sandbox: Sandbox) -> tuple[Task | Rejection
             concept=concept.id,
             related=(root.id,),
         )
-        return await draft(sample, env)
+        try:
+            return await draft(sample, env)
+        finally:
+            await llm.close()
 
-    writer = Writer(reply)
-    return asyncio.run(work()), writer
+    with FakeOpenAI(lambda _: reply if isinstance(reply, str) else reply.model_dump()) as server:
+        llm = OpenAIChat(LLMConfig(kind="openai", model="fake", base_url=server.url), folder)
+        return asyncio.run(work(llm)), server.requests
 
 
-def test_a_written_task_is_checked_and_validated(sandbox: Sandbox) -> None:
-    task, writer = write(GOOD, sandbox)
+def test_a_written_task_is_checked_and_validated(sandbox: Sandbox, tmp_path: Path) -> None:
+    task, requests = write(GOOD, sandbox, tmp_path)
     assert isinstance(task, Task)
     validate(task, sandbox)
-    assert task.provenance.author == "openai:writer"
+    assert task.provenance.author == "openai:fake"
     assert task.provenance.licences == ("CC0-1.0",)
     assert task.provenance.spans[0].text == GOOD.quote
     assert verify("<answer>hero of alexandria</answer>", task, sandbox).score == 1
-    asked = writer.asked[0].messages()[1]["content"]
+    asked = requests[0]["messages"][-1]["content"]
     assert '<passage number="0"' in asked
     assert "numerical methods > Heron's method" in asked
 
 
-def test_a_written_choice_and_literal_validate(sandbox: Sandbox) -> None:
-    for reply in (
-        GOOD.model_copy(update={"type": "choice"}),
-        GOOD.model_copy(update={"type": "literal", "question": "What is len('square') * 2 in Python?", "answer": "12"}),
-    ):
-        task, _ = write(reply, sandbox)
+def test_a_written_choice_and_literal_validate(sandbox: Sandbox, tmp_path: Path) -> None:
+    changes = {"choice": {}, "literal": {"question": "What is len('square') * 2 in Python?", "answer": "12"}}
+    for kind, change in changes.items():
+        task, _ = write(GOOD.model_copy(update={"type": kind, **change}), sandbox, tmp_path / kind)
         assert isinstance(task, Task)
         validate(task, sandbox)
 
@@ -534,16 +525,18 @@ def test_a_written_choice_and_literal_validate(sandbox: Sandbox) -> None:
         ({"wrong": ["hero of alexandria", "Euclid", "Newton"]}, "wrong"),
     ],
 )
-def test_a_written_task_without_proof_is_rejected(change: dict[str, object], check: str, sandbox: Sandbox) -> None:
-    made, _ = write(GOOD.model_copy(update=change), sandbox)
+def test_a_written_task_without_proof_is_rejected(
+    change: dict[str, object], check: str, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    made, _ = write(GOOD.model_copy(update=change), sandbox, tmp_path)
     assert isinstance(made, Rejection)
     assert made.check == check
 
 
-def test_no_model_or_no_reply_is_a_rejection(corpus: Corpus, sandbox: Sandbox) -> None:
-    made, _ = write(None, sandbox)
+def test_no_model_or_no_usable_reply_is_a_rejection(corpus: Corpus, sandbox: Sandbox, tmp_path: Path) -> None:
+    made, _ = write("I would rather not.", sandbox, tmp_path)
     assert isinstance(made, Rejection)
-    assert (made.check, "agreed form" in made.message) == ("llm", True)
+    assert made.check == "llm"
 
     async def offline() -> int:
         env = await make_env(corpus, sandbox)

@@ -33,7 +33,6 @@ DULL = frozenset({"''", "b''", "[]", "()", "{}", "0", "False"})  # outputs asked
 LONG_COPY = 12  # characters; shorter outputs stand in the session by chance
 TRIES = 8  # varied sessions run per draft
 _LONG_FLOAT = re.compile(r"\d\.\d{7}|\de[-+]?\d")
-_SETS = re.compile(r"\b(?:frozen)?set\(|\{[^:{}]*\}")
 
 Session = tuple[str, ...]
 
@@ -154,22 +153,24 @@ def _task(sample: Sample, env: SynthesisEnv, material: Material, origin: Origin,
 def _fault(code: Session, output: str, env: SynthesisEnv) -> str:
     """Why an output cannot be asked for; empty when it can."""
     text = output.strip("\n")
-    shown = "\n".join(code)
     faults = {
         "it prints nothing": not text.strip(),
         f"it prints {len(text)} characters": len(text) > env.config.max_output_chars or text.count("\n") > 3,
         "it prints an address or a tag": " at 0x" in text or "answer>" in text,
         "its output has spaces at the edges, which an answer may lose": any(t != t.strip() for t in text.split("\n")),
         "it prints a float of many digits": bool(_LONG_FLOAT.search(text)),
-        "it prints something from a set of strings, whose order is not fixed": _unordered(shown, text),
+        "it prints something from a set of strings, whose order is not fixed": _unordered(code, text),
         "the output can be read off the session": _copied(code, text),
     }
     return next((fault for fault, found in faults.items() if found), "")
 
 
-def _unordered(shown: str, text: str) -> bool:
-    letters = re.search(r"[A-Za-z'\"]", text.replace("True", "").replace("False", ""))
-    return bool(letters) and any(map(_SETS.search, (shown, text)))
+def _unordered(code: Session, text: str) -> bool:
+    """Does a set take part, and does the output hold text, whose hashes differ from process to process?"""
+    nodes = list(ast.walk(ast.parse("\n".join(code))))
+    named = any(isinstance(n, ast.Name) and n.id in ("set", "frozenset") for n in nodes)
+    sets = named or "set(" in text or any(isinstance(n, ast.Set | ast.SetComp) for n in nodes)
+    return sets and bool(re.search(r"[A-Za-z'\"]", text.replace("True", "").replace("False", "")))
 
 
 def _copied(code: Session, text: str) -> bool:
