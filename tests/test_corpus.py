@@ -156,6 +156,7 @@ def test_a_topic_page_gives_sections_and_mentions(pages: dict[str, Page]) -> Non
         ("priority queue", "queue.PriorityQueue"),
         ("merge sorted inputs into a single sorted output", "heapq.merge"),
         ("Dict", "dict"),
+        ("sorting", "sorted"),
     ],
 )
 def test_search_finds_the_page_first(corpus: Corpus, query: str, title: str) -> None:
@@ -195,10 +196,16 @@ def test_fetch_ignores_the_fragment_and_refuses_unknown_pages(corpus: Corpus) ->
 def test_tokens() -> None:
     assert tokens("the queue.PriorityQueue of threads") == [
         "queue.priorityqueue",
-        "queue",
+        "queu",
         "priority",
-        "queue",
+        "queu",
         "thread",
+    ]
+    assert tokens("sorts sorted sorting parse parsing string formatted") == [
+        *["sort"] * 3,
+        *["pars"] * 2,
+        "string",
+        "format",
     ]
     assert tokens("is it") == ["is", "it"]  # only stop words: they are what is asked for
 

@@ -14,6 +14,7 @@ class Document:
     content_type: str = "text/html"
     licence: str = "unknown"
     aliases: tuple[str, ...] = ()  # other names under which the page is looked up
+    central: bool = False  # one of the few hundred pages whose meaning is compared with every query
     lead: str = ""  # a short plain text that stands for the page in search results
     text: str = field(default="", repr=False)  # what is searched
 

@@ -17,7 +17,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from pydoc_data.topics import topics as TOPICS
@@ -108,6 +108,7 @@ class PythonDocs:
         self.topics = {name: _topic_title(text) for name, text in sorted(TOPICS.items())}
         self.chapters = chapters.read_chapters()
         self._placed = self._places()
+        self._said = self._entry_texts()
         titles = sorted((t for t in self.topics.values() if " " in t), key=len, reverse=True)
         prose = "|".join(re.escape(t).replace(r"\ ", r"\s+") for t in titles)
         self._topic_spans = re.compile(_TOPIC_CODE + _SPANS.pattern + rf"|(?P<title>(?<!\w)(?:{prose})(?!\w))")
@@ -115,11 +116,17 @@ class PythonDocs:
 
     def documents(self) -> Iterator[Document]:
         for chapter in self.chapters:
-            yield self._chapter(chapter)
+            yield self._placed_page(self._chapter(chapter))
         for name in self.topics:
-            yield self._topic(name)
+            yield self._placed_page(self._topic(name))
         for symbol in self.symbols.values():
-            yield {"module": self._module, "function": self._function}.get(symbol.kind, self._class)(symbol)
+            write = {"module": self._module, "function": self._function}.get(symbol.kind, self._class)
+            yield self._placed_page(write(symbol))
+
+    def _placed_page(self, page: Document) -> Document:
+        """A page that the chapters list is central, and is found by what they say about it."""
+        said = self._said.get(page.url)
+        return replace(page, central=True, text=f"{page.text} {' '.join(said)}") if said else page
 
     # -- the symbol table ------------------------------------------------------------------------------------------
 
@@ -168,6 +175,14 @@ class PythonDocs:
                 for entry in group.entries:
                     placed.setdefault(entry.target, []).append((chapter, group.entries))
         return placed
+
+    def _entry_texts(self) -> dict[str, list[str]]:
+        """URL -> what the chapters say about the page."""
+        said: dict[str, list[str]] = {}
+        for group in (g for c in self.chapters for g in c.groups):
+            for entry in group.entries:
+                said.setdefault(self._target_url(entry.target) or "", []).append(f"{entry.term} {entry.text}")
+        return said
 
     def _target_url(self, target: str) -> str | None:
         kind, _, name = target.partition("/")

@@ -1,7 +1,8 @@
 """Searching a corpus: BM25, titles and aliases find candidates, embeddings re-rank them, reciprocal ranks are summed.
 
 BM25 as in Lucene (`bm25s`); reciprocal rank fusion after Cormack, Clarke and Büttcher (SIGIR 2009), constant 60.
-Only candidates are ever embedded, each page once, so opening a corpus embeds nothing.
+Candidates are embedded when they first come up, each page once; a few hundred central pages (those the overview chapters
+list) are compared with every query, whether or not they share a word with it. Opening a corpus embeds nothing.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from kgsynth.web.vectors import PageVectors
 
 RRF = 60
 CANDIDATES = 24
+NEAR = 0.4  # cosine from which a central page counts as found although it shares no word with the query
 _WORD = re.compile(r"\w+(?:\.\w+)*")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _STOP = frozenset(
@@ -31,10 +33,10 @@ _STOP = frozenset(
 
 
 def tokens(text: str) -> list[str]:
-    """Search terms: lower case, singular, without stop words; an identifier also counts as its parts.
+    """Search terms: lower case, stemmed, without stop words; an identifier also counts as its parts.
 
     >>> tokens("the queue.PriorityQueue of threads")
-    ['queue.priorityqueue', 'queue', 'priority', 'queue', 'thread']
+    ['queue.priorityqueue', 'queu', 'priority', 'queu', 'thread']
     """
     words = _WORD.findall(text)
     kept = [w for w in words if w.lower() not in _STOP] or words
@@ -44,9 +46,19 @@ def tokens(text: str) -> list[str]:
 @lru_cache(maxsize=200_000)
 def _terms(word: str) -> tuple[str, ...]:
     if word.isalpha() and word[1:].islower():
-        return (name_key(word),)
-    parts = [name_key(part) for part in _PART.findall(word)]
+        return (_stem(word),)
+    parts = [_stem(part) for part in _PART.findall(word)]
     return (word.lower(), *parts) if parts != [word.lower()] else (word.lower(),)
+
+
+def _stem(word: str) -> str:
+    """Without plural, -ing, -ed and final -e, so that sorts, sorting and sorted are sort."""
+    stem = name_key(word)
+    for ending in ("ing", "ed"):
+        if stem.endswith(ending) and len(stem) >= len(ending) + 4:
+            stem = stem.removesuffix(ending)
+            stem = stem[:-1] if stem[-1] == stem[-2] and stem[-1] not in "sl" else stem
+    return stem[:-1] if stem.endswith("e") and len(stem) > 4 else stem
 
 
 class CorpusSearch:
@@ -73,6 +85,7 @@ class CorpusSearch:
             self._by_title.setdefault(name_key(document.title), []).append(i)
             for alias in document.aliases:
                 self._by_alias.setdefault(name_key(alias), []).append(i)
+        self._central = [i for i, document in enumerate(documents) if document.central]
         self._lock = threading.Lock()
 
     async def search(self, query: str, k: int) -> list[Hit]:
@@ -84,8 +97,9 @@ class CorpusSearch:
         title, alias = self._by_title.get(key, []), self._by_alias.get(key, [])[:4]
         by_title = [i for i in self._titles.rank(terms, 8) if set(terms) <= set(tokens(self.documents[i].title))]
         by_text = self._texts.rank(terms, max(self.candidates, k))
-        pool = list(dict.fromkeys([*title, *alias, *by_title, *by_text]))
-        meant = self._by_meaning(query, pool[: self.candidates])
+        found = list(dict.fromkeys([*title, *alias, *by_title, *by_text]))
+        meant = self._by_meaning(query, found[: self.candidates]) if query.strip() else []
+        pool = list(dict.fromkeys([*found, *meant]))
         rankings = [title, title, [*title, *alias], by_title, by_text, meant]
         scores = {i: sum(1 / (RRF + r.index(i)) for r in rankings if i in r) for i in pool}
         best = sorted(pool, key=lambda i: (-scores[i], i))[:k]
@@ -95,13 +109,15 @@ class CorpusSearch:
         document = self.documents[i]
         return Hit(url=document.url, title=document.title, snippet=document.lead, score=score)
 
-    def _by_meaning(self, query: str, pool: list[int]) -> list[int]:
-        if not pool:
-            return []
+    def _by_meaning(self, query: str, found: list[int]) -> list[int]:
+        """Found pages, and central pages that are near enough to count as found, by similarity."""
+        pool = list(dict.fromkeys([*found, *self._central]))
         texts = [f"{self.documents[i].title}. {self.documents[i].lead[:200]}" for i in pool]
         with self._lock:  # searches may come from several threads
             asked, rows = self.vectors.embed(query, texts)
-        return [pool[j] for j in np.argsort(-(rows @ asked), kind="stable")]
+        likeness = rows @ asked
+        order = [j for j in np.argsort(-likeness, kind="stable") if j < len(found) or likeness[j] >= NEAR]
+        return [pool[j] for j in order[: self.candidates]]
 
 
 class _Bm25:
