@@ -215,32 +215,35 @@ class _Commit:
         edges = folded_edges(edges, self._kept(end for edge in edges for end in (edge.parent, edge.child)))
         known, old = self._known(end for edge in edges for end in (edge.parent, edge.child)), self._between(edges)
         new: list[Edge] = []
+        against: dict[str, str] = {}  # edge id -> the reason it is refused for, if it is
         for edge in edges:
             ends = {edge.parent, edge.child}
             if (edge.parent, edge.child) in old:
                 self._add_spans(old[edge.parent, edge.child], edge.spans)
             elif cap is not None and ends & set(self.result["dropped"]):
-                self.decided.append(dropped_edge(edge, cap))
+                against[edge.id] = "cap"
             elif not ends <= set(known):
-                self._refuse(edge, "missing end")
-            elif len(ends) == 1:
-                self._refuse(edge, "cycle")
+                against[edge.id] = "missing end"
             else:
-                new.append(edge)
+                against[edge.id] = "cycle"
+                new += [edge] if len(ends) == 2 else []
         linked = self._link(new)
-        for edge in new:
+        for edge in edges:
             if edge.id in linked:
                 self.result["linked"].append(edge.id)
-            else:
-                self._refuse(edge, "cycle")
+            elif edge.id in against:
+                self._refuse(edge, against[edge.id], cap)
 
     def _between(self, edges: Iterable[Edge]) -> dict[tuple[str, str], Edge]:
         pairs = [{"parent": edge.parent, "child": edge.child} for edge in edges]
         return {(r["parent"], r["child"]): _edge(r) for r in self._write_rows(queries.EDGES_BETWEEN, pairs, "pairs")}
 
-    def _refuse(self, edge: Edge, reason: str) -> None:
-        self.result["refused"].append(edge)
-        self.decided.append(refused_edge(edge, reason))
+    def _refuse(self, edge: Edge, reason: str, cap: int | None) -> None:
+        if reason == "cap" and cap is not None:
+            self.decided.append(dropped_edge(edge, cap))
+        else:
+            self.result["refused"].append(edge)
+            self.decided.append(refused_edge(edge, reason))
 
     def _row(self, edge: Edge) -> dict[str, Any]:
         spans = json.dumps([asdict(span) for span in edge.spans], ensure_ascii=False)
