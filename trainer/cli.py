@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -35,6 +36,7 @@ Results: runs/<name>/train/result.json, runs/<name>/metrics.jsonl, `tensorboard 
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0, or 2 with one clear message when the recipe, the tasks or the run folder are at fault."""
     arguments = _parser().parse_args(argv)
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when torch loads: idle threads must not spin
     console = Console(stderr=True)
     try:
         with _bars(console) as progress:

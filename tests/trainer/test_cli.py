@@ -102,9 +102,11 @@ def test_a_bad_recipe_names_the_key(tmp_path: Path, text: str, message: str) -> 
 
 
 def test_tables_of_the_other_half_are_not_the_trainers_business(tmp_path: Path) -> None:
-    (tmp_path / "r.toml").write_text("[grow]\nwhatever = 1\n[trainer.rl]\nsteps = 3\n[trainer.model]\nlayers = 4\n")
+    (tmp_path / "r.toml").write_text(
+        "[grow]\nwhatever = 1\n[trainer.rl]\nsteps = 3\n[trainer.model]\nhidden_size = 64\n"
+    )
     recipe = load_recipe(tmp_path / "r.toml", ["trainer.sft.steps=2"])
-    assert (recipe.trainer.rl.steps, recipe.trainer.sft.steps, recipe.trainer.model.hidden_size) == (3, 2, 128)
+    assert (recipe.trainer.rl.steps, recipe.trainer.sft.steps, recipe.trainer.model.hidden_size) == (3, 2, 64)
 
 
 def test_a_missing_run_folder_or_task_file_says_how_to_make_it(recipe: Recipe) -> None:

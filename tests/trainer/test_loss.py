@@ -71,6 +71,7 @@ def test_unchanged_weights_give_ratio_one(loss) -> None:
     policy, _, advantages, mask = _tokens(2)
     result = loss(policy, policy.detach().clone(), advantages, mask, tokens=N)
     result.loss.backward()
+    assert policy.grad is not None
     assert torch.equal(policy.grad, torch.where(mask, -advantages / N, 0.0))
     assert (result.clipped, result.kl) == (0, 0)
 
@@ -86,6 +87,7 @@ def test_a_ratio_that_overflows_cannot_poison_the_batch(loss, gap: float) -> Non
     result.loss.backward()
     assert torch.isfinite(result.loss)
     assert result.kl == 0
+    assert policy.grad is not None
     assert torch.equal(policy.grad, torch.tensor([-0.5, 0.0, 0.5]))
 
 
