@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -165,7 +166,8 @@ def test_decoding_continues_a_prefill(gate: str) -> None:
 
 def test_low_precision_inputs_compute_in_fp32() -> None:
     inputs = [x.bfloat16() for x in _inputs("bounded")]
-    expected, _ = kernels.kda(*(x.double() for x in inputs[:5]), backend="reference")
+    q, k, v, g, beta = (x.double() for x in inputs[:5])
+    expected, _ = kernels.kda(q, k, v, g, beta, backend="reference")
     o, state = kernels.kda(*inputs[:5], lower_bound=-5.0, output_final_state=True)
     assert state is not None
     assert (o.dtype, state.dtype) == (torch.bfloat16, torch.float32)
@@ -182,8 +184,8 @@ def test_low_precision_inputs_compute_in_fp32() -> None:
         ({"cu_seqlens": torch.tensor([0, 8]), "lengths": torch.tensor([8, 8])}, "not both"),
     ],
 )
-def test_bad_shapes_are_refused(change: dict[str, Tensor], message: str) -> None:
-    arguments = {
+def test_bad_shapes_are_refused(change: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {
         "q": torch.zeros(2, 8, 2, 3), "k": torch.zeros(2, 8, 2, 3), "v": torch.zeros(2, 8, 2, 4),
         "g": torch.zeros(2, 8, 2, 3), "beta": torch.zeros(2, 8, 2),
     }  # fmt: skip

@@ -120,13 +120,13 @@ class KimiLinear(nn.Module):
 
     @torch.no_grad()
     def _initialize(self, generator: torch.Generator) -> None:
-        """Normal weights: 0.02 for the embedding, fan_in^-1/2 for matrices, less where they feed the residual stream."""
+        """Normal weights: 0.1 for the embedding, fan_in^-1/2 for matrices, less where they feed the residual stream."""
         depth = (2 * self.config.layers) ** -0.5
         for name, weight in self.named_parameters():
             if name.endswith(("norm.weight", "A_log", "dt_bias")):
                 continue
             if "embed_tokens" in name or "lm_head" in name:
-                std = 0.02
+                std = 0.1
             else:
                 fan_in = weight[0, 0].numel() if weight.ndim == 3 else weight.shape[-1]
                 std = fan_in**-0.5 * (depth if name.endswith(("o_proj.weight", "down_proj.weight", "w2")) else 1.0)
