@@ -28,11 +28,11 @@ def page(title: str, text: str, headings: list[tuple[int, str]] = [], terms: lis
 HEAP_PAGE = page(
     "Heaps - a guide",
     "# Heaps\n\nA heap keeps its smallest item first.\n\n"
-    "binary heap(items)\n:   Binary heaps store their items in one array. They are fast.\n\n"
+    "binary heap (items)\n:   Binary heaps store their items in one array. They are fast.\n\n"
     "## Heap sort\n\nHeap sort removes the smallest item again and again. It needs no extra space.\n\n"
     "## See also\n\nOther pages that may help with the matter.\n",
     headings=[(1, "Heaps"), (2, "Heap sort"), (2, "See also")],
-    terms=[("binary heap(items)", "Binary heaps store their items in one array. They are fast.")],
+    terms=[("binary heap (items)", "Binary heaps store their items in one array. They are fast.")],
 )  # fmt: skip
 
 
@@ -76,6 +76,13 @@ def test_neither_the_concept_nor_an_ancestor_is_proposed_below_itself() -> None:
     above = Concept(name="binary heaps", domain="data")
     items = ask(Propose(concept=HEAPS, ancestors=(above,), pages=(HEAP_PAGE,))).items
     assert [p.name for p in items] == ["Heap sort"]
+
+
+def test_names_that_mean_nothing_elsewhere_are_left_out() -> None:
+    text = "# heaps\n\nheaps.push(x)\n:   Push an item.\n\nkey\n:   How to compare.\n\ncopy()\n:   A shallow copy.\n"
+    terms = [("heaps.push(x)", "Push an item."), ("key", "How to compare."), ("copy()", "A shallow copy.")]
+    items = ask(Propose(concept=HEAPS, pages=(page("heaps", text, terms=terms),))).items
+    assert [p.name for p in items] == ["heaps.push"]
 
 
 def test_limit() -> None:

@@ -196,7 +196,7 @@ class Agents:
         judged = replace(concept, atomic=reply.atomic, atomic_reason=reply.reason)
         if reply.atomic:
             change = Change(decisions=change.decisions)
-        deeper = item.depth < self.max_depth
+        deeper = item.depth + 1 < self.max_depth  # else they are there, but not researched
         return {
             "change": replace(
                 change,

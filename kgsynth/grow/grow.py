@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from kgsynth.concept import Concept, Decision, name_key
 from kgsynth.dedup import Dedup, DedupConfig
 from kgsynth.embed import Embedder
-from kgsynth.errors import BudgetError, ConfigError, KgsynthError, StoreError
+from kgsynth.errors import BudgetError, ConfigError, KgsynthError, LLMReplyError, WebError
 from kgsynth.graph import ConceptGraph
 from kgsynth.grow.agent import AgentConfig, Agents
 from kgsynth.llm import LLM
@@ -44,7 +44,7 @@ class GrowConfig:
 
     seeds: tuple[Seed, ...] = ()
     max_concepts: int = 500
-    max_depth: int = 6
+    max_depth: int = 6  # of a concept, in edges from its seed
     agents: int = 4  # at work at the same time
     attempts: int = 3  # of one concept, before it is given up and recorded
     lease_seconds: float = 600.0
@@ -102,8 +102,8 @@ async def grow(
 ) -> GrowReport:
     """Grow `graph` from the seeds. Safe to call again after any kind of stop; a finished graph returns at once.
 
-    Raises ConfigError without seeds, and the last error when agents fail one after the other. A reached budget is
-    not an error: the report says so.
+    Raises ConfigError without seeds, LLMError when the endpoint fails for good, StoreError, and the last error when agents
+    fail one after the other. A reached budget is not an error: the report says so.
     """
     plant(graph, config.seeds)
     agents = Agents(
@@ -155,7 +155,7 @@ class _Loop:
             done, _ = await asyncio.wait(self.at_work, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 self.at_work.pop(task)
-                task.result()  # a bug, not a failed agent, surfaces here
+                task.result()
             if self.failures >= GIVE_UP_AFTER and self.last_error is not None:
                 raise type(self.last_error)(f"{self.failures} agents in a row failed; the last: {self.last_error}")
             if self.report.stopped != "frontier empty":
@@ -184,9 +184,10 @@ class _Loop:
             result = await self.agents.research(item)
         except BudgetError as error:
             self.report.stopped = f"budget: {error}"
-        except StoreError:
-            raise
-        except KgsynthError as error:
+        except (
+            LLMReplyError,
+            WebError,
+        ) as error:  # of this concept; any other error ends the run, which can be resumed
             self._failed(item, error)
         else:
             self.failures = 0

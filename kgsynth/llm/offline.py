@@ -117,10 +117,20 @@ def _shown(number: int, page: Page, scope: range) -> Iterator[Proposal]:
                 inside.append(range(heading.end, _section_end(page, heading)))
                 found.append((heading.start, made[0]))
     for item in page.definitions:
-        if item.start in scope and not any(item.start in part for part in inside):
+        if item.start in scope and not any(item.start in part for part in inside) and names_one_thing(item.term, page):
             quote = page.source.text[item.start : item.end][:1200]
             found += [(item.start, made) for made in _proposal(number, item.term, item.text, quote)]
     yield from (proposal for _, proposal in sorted(found, key=lambda pair: pair[0]))
+
+
+def names_one_thing(term: str, page: Page) -> bool:
+    """False for names that mean something only where they stand: `copy()` of what?, and parameters on an API page."""
+    bare = re.fullmatch(r"[`*]*([^\W\d]\w*)(\(.*\))?[`*]*", term.strip(), re.DOTALL)
+    if bare is None:
+        return True
+    prefix = page.title + "."
+    api_page = any(d.term.strip("`* ").startswith(prefix) for d in page.definitions)
+    return bare[2] is None and not (api_page and bare[1].islower())
 
 
 def _proposal(number: int, term: str, text: str, quote: str) -> Iterator[Proposal]:
