@@ -30,7 +30,7 @@ from kgsynth.synthesize import Rejection, SynthesisEnv, draft, survey
 from kgsynth.synthesize.choice import _words, relations
 from kgsynth.synthesize.implement import wrong_sources
 from kgsynth.synthesize.inputs import shapes
-from kgsynth.synthesize.oracle import probe
+from kgsynth.synthesize.oracle import probe, probe_chain
 from kgsynth.synthesize.predict import near_misses, same_output
 from kgsynth.synthesize.slice import CannotSlice, slice_function
 from kgsynth.synthesize.snippet import as_session, examples, run_snippets, variations
@@ -39,6 +39,7 @@ from kgsynth.synthesize.written import WrittenTask
 from kgsynth.task import Task
 from kgsynth.validate import validate
 from kgsynth.verifiers import verify
+from kgsynth.verifiers.values import encode
 from kgsynth.web import Fetched, Hit
 from kgsynth.web.corpus import Corpus, CorpusConfig, open_corpus
 from kgsynth.web.read import Reader
@@ -152,19 +153,21 @@ def test_importing_the_oracle_earns_nothing(tasks: list[Task], sandbox: Sandbox)
     for task in [t for t in tasks if t.type == "implement"][:4]:
         name, module = task.verifier.params["name"], task.verifier.params["forbidden"][0]
         for source in (
-            f"from {module} import {name}",
+            f"from {module} import *\ndef {name}(*args): ...",
             f"import {module} as m\n{name} = m.{name}",
             f"def {name}(*args, **kwargs):\n    import {module}\n    return {module}.{name}(*args, **kwargs)",
+            task.wrong[-1].removeprefix("<answer>").removesuffix("</answer>"),
         ):
-            assert verify(f"<answer>{source}</answer>", task, sandbox).reason == "forbidden import"
-        assert f"from {module} import {name}" in "".join(task.wrong)
+            assert f"{module}" in source
+            verdict = verify(f"<answer>{source}</answer>", task, sandbox)
+            assert (verdict.score, verdict.reason) == (0, "forbidden import")
 
 
 def test_implement_prompts_specify_and_do_not_leak(tasks: list[Task]) -> None:
     for task in (t for t in tasks if t.type == "implement"):
         source = task.reference.removeprefix("<answer>").removesuffix("</answer>")
         bodies = [line.strip() for line in source.splitlines() if len(line.strip()) > 25 and line.startswith("    ")]
-        assert f"Do not import {task.verifier.params['forbidden'][0]}." in task.prompt
+        assert f"Do not import {' or '.join(task.verifier.params['forbidden'])}." in task.prompt
         assert not any(line in task.prompt for line in bodies)
         assert '"""' not in source
         tests = task.verifier.params["tests"]
@@ -303,9 +306,23 @@ def test_a_probe_finds_inputs_and_the_slice_agrees(sandbox: Sandbox) -> None:
     for trial in probed.trials:
         if trial.outcome.kind == "returned" and isinstance(trial.outcome.value, int):
             assert trial.outcome.value == statistics.median_low(*trial.call.args)
-    sources = list(wrong_sources(function, probed, range(len(probed.trials))))
+    sources = list(wrong_sources(probed, range(len(probed.trials))))
     assert len(sources) >= 4
     assert len(set(sources)) == len(sources)
+
+
+def test_a_chain_is_tested_on_what_both_real_functions_return(sandbox: Sandbox) -> None:
+    neg, quote = function_named("operator", "neg"), function_named("shlex", "quote")
+    assert neg is not None
+    assert quote is not None
+    inner = probe(neg, sandbox, 8)
+    chain = probe_chain(inner, neg, "a", "(a)", sandbox, 8)
+    assert not chain.fault
+    assert chain.subject.forbidden == ("operator",)
+    assert all(t.outcome.value == encode(t.call.args[0]) for t in chain.trials)  # -(-a) is a
+    assert chain.mutants[0].source.endswith("return neg(a)")
+    refused = probe_chain(inner, quote, "a", "(a)", sandbox, 8)
+    assert (refused.check, "the outer function takes" in refused.fault) == ("oracle", True)
 
 
 def test_functions_that_cannot_be_tested_are_refused_with_a_reason(sandbox: Sandbox) -> None:

@@ -1,10 +1,11 @@
-"""Implement tasks: write a documented standard-library function without its module.
+"""Implement tasks: write a documented standard-library function, or a chain of two, without their modules.
 
-Why the reward is unarguable: the specification is the function's own documentation, and every hidden test is an output of
-the real function, run in the sandbox. Only calls count whose result is the same in two processes, in any order, and from a
-second, pure-Python version (the reference); exceptions are tested only where the documentation names them. The module
-itself is a forbidden import, so that `from heapq import merge` earns nothing. Planted wrong answers are a constant, the
-first argument, a mutant of the reference that fails a test of the task, and that import.
+Why the reward is unarguable: the specification is the functions' own documentation, and every hidden test is an output of
+the real functions, run in the sandbox. Only calls count whose result is the same in two processes, in any order, and from
+a second, pure-Python version (the reference); exceptions are tested only where the documentation names them. The modules
+themselves are forbidden imports, so that `from heapq import merge` earns nothing. Planted wrong answers are a constant,
+the first argument, mutants of the reference (or the chain without its second function) that fail a test of the task, and
+that import.
 """
 
 from __future__ import annotations
@@ -15,12 +16,24 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from kgsynth.concept import SourceSpan, content_id
+from kgsynth.concept import Concept, SourceSpan, content_id
 from kgsynth.sample import Sample
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject, rng_of
+from kgsynth.synthesize.inputs import likely_kinds
 from kgsynth.synthesize.material import Material, PageFunction
-from kgsynth.synthesize.oracle import Probe, Trial, probe
+from kgsynth.synthesize.oracle import (
+    CHAIN,
+    PRESUPPOSES_NUMBERS,
+    PRESUPPOSES_ORDER,
+    Probe,
+    Trial,
+    no_oracle,
+    probe,
+    probe_chain,
+    required,
+)
 from kgsynth.synthesize.stdlib import Function
 from kgsynth.task import Task, VerifierSpec
 from kgsynth.verifiers.function_tests import expectation
@@ -28,30 +41,47 @@ from kgsynth.verifiers.values import decode
 
 SECONDS = 5
 RAISING = 2  # tests that expect an exception, at most
+CHAINED = 3  # chains per function
+OUTERS = 6  # outer functions tried for one chain
+OUTER_CHARS = 300  # of an outer function's reference
+DOC_CHARS = 350  # of each function in a chain
 LENGTH_STEP = 200  # references are drawn in steps of this many characters, short ones first
 
 
+@dataclass(frozen=True)
+class Wish:
+    """A function alone (number 0) or as the inner one of a chain."""
+
+    item: PageFunction
+    number: int
+
+
 def capacity(material: Material, env: SynthesisEnv) -> int:
-    return len(_usable(material, env))
-
-
-def _usable(material: Material, env: SynthesisEnv) -> list[PageFunction]:
-    return [item for item in material.functions if len(_prompt(item.function)) <= env.config.max_prompt_chars]
+    return len(_wishes(material, env))
 
 
 async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task | Rejection:
-    found = sorted(_usable(material, env), key=lambda item: _order(sample.seed, item.function))
-    if sample.variant >= len(found):
-        return reject(sample, "material", f"{len(found)} pure functions documented under {material.concept.name!r}")
-    item = found[sample.variant]
-    probed = await _probed(item.function, env)
+    wishes = sorted(_wishes(material, env), key=lambda wish: _order(sample.seed, wish))
+    if sample.variant >= len(wishes):
+        return reject(sample, "material", f"{len(wishes)} functions to write under {material.concept.name!r}")
+    wish = wishes[sample.variant]
+    probed = await _probed(wish.item.function, env)
     if probed.fault:
         return reject(sample, probed.check, probed.fault)
-    return _task(sample, env, material, item, probed)
+    if wish.number:
+        return await _chained(sample, material.concept, env, wish, probed)
+    return _task(sample, env, [material.concept], _prompt(wish.item.function), [wish.item], probed)
 
 
-def _order(seed: int, function: Function) -> tuple[int, str]:
-    return _length(function) // LENGTH_STEP, content_id("implement", str(seed), function.dotted)
+def _wishes(material: Material, env: SynthesisEnv) -> list[Wish]:
+    most = env.config.max_prompt_chars
+    usable = [i for i in material.functions if len(_prompt(i.function)) <= most and not no_oracle(i.function)]
+    return [Wish(item, number) for item in usable for number in range(1 + CHAINED * _can_be_inner(item.function))]
+
+
+def _order(seed: int, wish: Wish) -> tuple[int, int, str]:
+    function = wish.item.function
+    return wish.number, _length(function) // LENGTH_STEP, content_id("implement", str(seed), function.dotted)
 
 
 def _length(function: Function) -> int:
@@ -66,30 +96,92 @@ async def _probed(function: Function, env: SynthesisEnv) -> Probe:
     return await asyncio.shield(env.probes[function.dotted])
 
 
-def _task(sample: Sample, env: SynthesisEnv, material: Material, item: PageFunction, probed: Probe) -> Task | Rejection:
-    function = item.function
-    assert function.slice is not None, function.dotted
+async def _chained(sample: Sample, concept: Concept, env: SynthesisEnv, wish: Wish, inner: Probe) -> Task | Rejection:
+    """Apply the first outer function that takes the inner one's results and leaves them different enough."""
+    function = wish.item.function
+    pool = {i.function.dotted: (c, i) for c, i in _outers(env)}
+    order = sorted(pool, key=lambda dotted: content_id("outer", str(sample.seed), function.dotted, dotted))
+    faults = [f"{function.dotted}: no outer function documented in the graph"]
+    for dotted in order[wish.number - 1 :: CHAINED][:OUTERS]:
+        other, item = pool[dotted]
+        call = _arguments(function)
+        work = (inner, item.function, call, function.signature, env.sandbox, env.config.least_tests)
+        probed = await asyncio.to_thread(probe_chain, *work)
+        if not probed.fault and len(probed.subject.reference) <= env.config.max_reference_chars:
+            prompt = _chain_prompt(function, item.function, call)
+            return _task(sample, env, [concept, other], prompt, [wish.item, item], probed)
+        faults.append(probed.fault or f"{probed.subject.label}: the reference is too long")
+    return reject(sample, "oracle", faults[-1])
+
+
+def _can_be_inner(function: Function) -> bool:
+    return len(function.doc) <= DOC_CHARS and "..." not in function.signature
+
+
+def _outers(env: SynthesisEnv) -> Iterator[tuple[Concept, PageFunction]]:
+    """Functions that take one value and presuppose nothing about it."""
+    for material in (env.material or {}).values():
+        for item in material.functions:
+            function = item.function
+            takes = required(function.arguments)
+            presupposes = PRESUPPOSES_ORDER.search(function.doc) or PRESUPPOSES_NUMBERS.search(function.doc)
+            short = len(function.doc) <= DOC_CHARS and _length(function) <= OUTER_CHARS
+            general = len(takes) == 1 and len(likely_kinds(takes[0], None)) > 1 and not presupposes
+            if general and short and not no_oracle(function):
+                yield material.concept, item
+
+
+def _arguments(function: Function) -> str:
+    """The parameters of a function, passed on: "a, b, *rest, key=key"."""
+    arguments = function.arguments
+    plain = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    rest = [f"*{arguments.vararg.arg}"] if arguments.vararg else []
+    named = [f"{a.arg}={a.arg}" for a in arguments.kwonlyargs]
+    return ", ".join([*plain, *rest, *named, *([f"**{arguments.kwarg.arg}"] if arguments.kwarg else [])])
+
+
+def _task(
+    sample: Sample,
+    env: SynthesisEnv,
+    concepts: Sequence[Concept],
+    prompt: str,
+    items: Sequence[PageFunction],
+    probed: Probe,
+) -> Task | Rejection:
+    subject = probed.subject
     chosen = choose_tests(probed.trials, env.config.most_tests, rng_of(sample, "tests"))
     tests = [expectation(probed.trials[n].call, probed.trials[n].outcome) for n in chosen]
-    params = {"name": function.name, "tests": tests, "forbidden": [function.module], "seconds": SECONDS}
+    params = {"name": subject.name, "tests": tests, "forbidden": list(subject.forbidden), "seconds": SECONDS}
     return build_task(
         sample,
         env,
-        concepts=[material.concept],
-        prompt=_prompt(function),
+        concepts=concepts,
+        prompt=prompt,
         verifier=VerifierSpec(name="function_tests", params=params),
-        reference=_reply(function.slice.source),
-        wrong=[_reply(source) for source in wrong_sources(function, probed, chosen)],
-        spans=[_span(item)],
+        reference=_reply(subject.reference),
+        wrong=[_reply(source) for source in wrong_sources(probed, chosen)],
+        spans=list(dict.fromkeys(map(_span, items))),
     )
 
 
 def _prompt(function: Function) -> str:
     return (
         f"Write the Python function {function.name}{function.signature}. It behaves like {function.dotted}:\n\n"
-        f"{textwrap.dedent(function.doc).strip()}\n\n"
-        f"Do not import {function.module}. Write the source in <answer></answer>."
+        f"{_doc(function)}\n\nDo not import {function.module}. Write the source in <answer></answer>."
     )
+
+
+def _chain_prompt(inner: Function, outer: Function, call: str) -> str:
+    modules = " or ".join(dict.fromkeys((inner.module, outer.module)))
+    told = "\n\n".join(f"{f.dotted}{f.signature}: {_doc(f)}" for f in dict.fromkeys((inner, outer)))
+    return (
+        f"Write the Python function {CHAIN}{inner.signature}. It returns {outer.dotted}({inner.dotted}({call})):\n\n"
+        f"{told}\n\nDo not import {modules}. Write the source in <answer></answer>."
+    )
+
+
+def _doc(function: Function) -> str:
+    return textwrap.dedent(function.doc).strip()
 
 
 def _reply(source: str) -> str:
@@ -119,17 +211,17 @@ def choose_tests(trials: Sequence[Trial], most: int, rng: random.Random) -> list
     return sorted([*returned[: most - len(raised)], *raised])
 
 
-def wrong_sources(function: Function, probed: Probe, chosen: Sequence[int]) -> Iterator[str]:
+def wrong_sources(probed: Probe, chosen: Sequence[int]) -> Iterator[str]:
     """Sources that fail a chosen test, each for another reason."""
     trials = [probed.trials[n] for n in chosen]
-    head = f"def {function.name}(*args, **kwargs):"
+    head = f"def {probed.subject.name}(*args, **kwargs):"
     commonest = Counter(_plain(t) for t in trials if t.outcome.kind == "returned").most_common(1)[0][0]
     yield f"{head}\n    return {commonest}"
     if not all(map(_is_echo, trials)):
         yield f"{head}\n    return args[0]"
     caught = [mutant.source for mutant in probed.mutants if mutant.caught_by & set(chosen)]
     yield from caught[:2]
-    yield f"from {function.module} import {function.name}"
+    yield probed.subject.real
 
 
 def _is_echo(trial: Trial) -> bool:

@@ -117,6 +117,7 @@ KINDS: Mapping[str, Make] = {
     "bool": lambda rng: rng.random() < 0.5,
     "none": lambda rng: None,
 }
+NUMERIC = frozenset({"int", "small", "float", "ints", "sorted", "floats", "tuple", "bool", "none"})
 BROAD = ("int", "word", "float", "ints", "words", "bytes", "tuple", "dict", "text")  # tried for any parameter
 
 # What a parameter's name suggests; the first matching row counts.
@@ -125,7 +126,7 @@ HINTS: Sequence[tuple[str, tuple[str, ...]]] = (
         r"^(year|month|day|hour|minute|width|n|k|r|count|size|start|stop|lo|hi|i|j|index|indent|tabsize)$",
         ("small", "int"),
     ),
-    (r"^(chr|char|unichr|ch|c)$", ("char", "small")),
+    (r"^(chr|char|unichr|ch|c)$", ("char",)),
     (r"path|^(p|file|filename|fn|dir|root|start)$", ("path", "word", "text")),
     (r"url|uri|^(base|location|address)$", ("url", "path", "word")),
     (r"^(pat|pattern)s?$", ("pattern", "word")),
@@ -182,17 +183,17 @@ def _arities(arguments: ast.arguments) -> Iterator[list[tuple[str, ...]]]:
     """The kinds for each argument, for every number tried: the required ones, then up to two optional ones."""
     parameters = [*arguments.posonlyargs, *arguments.args]
     defaults = [None] * (len(parameters) - len(arguments.defaults)) + list(arguments.defaults)
-    kinds = [_likely(p.arg, default) for p, default in zip(parameters, defaults, strict=True)]
+    kinds = [likely_kinds(p.arg, default) for p, default in zip(parameters, defaults, strict=True)]
     required = len(parameters) - len(arguments.defaults)
     for n in range(required, min(len(kinds), required + 2) + 1):
         if 0 < n <= 4:
             yield kinds[:n]
     if arguments.vararg:
-        more = _likely(arguments.vararg.arg, None)
+        more = likely_kinds(arguments.vararg.arg, None)
         yield from ([*kinds, *[more] * n] for n in (1, 2, 3) if len(kinds) + n <= 4)
 
 
-def _likely(name: str, default: ast.expr | None) -> tuple[str, ...]:
+def likely_kinds(name: str, default: ast.expr | None) -> tuple[str, ...]:
     """What the default value says, else what the name suggests."""
     value = default.value if isinstance(default, ast.Constant) else None
     if type(value) in (bool, int, float):

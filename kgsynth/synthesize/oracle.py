@@ -1,4 +1,4 @@
-"""A standard-library function as oracle: which inputs it takes, what it returns, and that a slice of it agrees.
+"""Standard-library functions as oracles: which inputs they take, what they return, and that slices of them agree.
 
 Inputs are found by trying (see `inputs.py`), in the sandbox, with the real function. Kept are calls whose result can be
 encoded and comes out again in a second process, in opposite order, and from the pure-Python slice. Everything here
@@ -18,8 +18,8 @@ from typing import Any
 
 from kgsynth.concept import content_id
 from kgsynth.sandbox import Sandbox
-from kgsynth.synthesize.inputs import Shape, shapes
-from kgsynth.synthesize.slice import Slice
+from kgsynth.synthesize.inputs import NUMERIC, Shape, shapes
+from kgsynth.synthesize.slice import bound_names
 from kgsynth.synthesize.stdlib import Function
 from kgsynth.verifiers.function_tests import Call, Outcome, run_calls
 from kgsynth.verifiers.values import same
@@ -29,9 +29,13 @@ MORE_CALLS = 60  # for all shapes kept together
 SHAPES_KEPT = 6
 MOST_CHARS = 160  # of a call or a result
 MUTANTS = 10
+ACCEPTED = 0.5  # share of inner results that an outer function must take
+CHAIN = "solve"  # the name of a chain of two functions
 DISPUTED = 0.1  # share of calls in which the slice may differ; those calls are dropped
 SECONDS, MUTANT_SECONDS = 8.0, 1.5
 PRESUPPOSES_ORDER = re.compile(r"\b(?:sorted|heap|in order)\b", re.IGNORECASE)
+PRESUPPOSES_NUMBERS = re.compile(r"\b(?:numeric|numbers?|real-valued)\b", re.IGNORECASE)
+LOOSE = re.compile(r"\b(?:estimate|arbitrary|implementation[- ]\w+|platform)\b", re.IGNORECASE)
 CALLABLES = frozenset("function func fn f callback mycmp key predicate factory wrapper wrapped dfunc obj".split())
 IDENTITY = frozenset({"operator.is_", "operator.is_not"})  # which equal values are one object is not documented
 
@@ -53,15 +57,30 @@ class Trial:
         """How it ended, as text."""
         return repr((self.outcome.kind, self.outcome.value, self.outcome.detail))
 
+    @property
+    def is_short(self) -> bool:
+        return len(self.key) <= MOST_CHARS and len(self.result) <= MOST_CHARS
+
     def agrees(self, other: Outcome) -> bool:
         """Same value up to the verifier's tolerance for floats, or same exception."""
         mine = self.outcome
         return (other.kind, other.detail) == (mine.kind, mine.detail) and same(other.value, mine.value)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What is to be written: a function, or one function applied to the result of another."""
+
+    label: str  # "heapq.merge", "operator.neg(operator.add(a, b))"
+    name: str
+    real: str  # source that gets it from the standard library
+    reference: str  # source that does without
+    forbidden: tuple[str, ...]  # modules
+
+
 @dataclass(frozen=True)
 class Mutant:
-    """A changed copy of the slice, and the trials (by number) that it answers wrongly."""
+    """A changed copy of the reference, and the trials (by number) that it answers wrongly."""
 
     source: str
     caught_by: frozenset[int]
@@ -69,8 +88,9 @@ class Mutant:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What is known of a function. Without trials, `check` and `fault` say why it cannot be used."""
+    """What is known of a subject. Without trials, `check` and `fault` say why it cannot be used."""
 
+    subject: Subject
     trials: tuple[Trial, ...] = ()
     mutants: tuple[Mutant, ...] = ()
     check: str = ""
@@ -80,31 +100,78 @@ class Probe:
 def probe(function: Function, sandbox: Sandbox, least: int) -> Probe:
     """Try a function that has a slice. `least` is the number of agreed trials below which it is no use."""
     assert function.slice is not None, function.dotted
-    if fault := _no_oracle(function):
-        return Probe(check="oracle", fault=fault)
-    trials = known_calls(function, sandbox)
+    subject = Subject(
+        label=function.dotted,
+        name=function.name,
+        real=f"from {function.module} import {function.name}",
+        reference=function.slice.source,
+        forbidden=(function.module,),
+    )
+    if fault := no_oracle(function):
+        return Probe(subject=subject, check="oracle", fault=fault)
+    return _compared(subject, known_calls(function, sandbox), _mutated(subject), sandbox, least)
+
+
+def probe_chain(inner: Probe, outer: Function, call: str, signature: str, sandbox: Sandbox, least: int) -> Probe:
+    """Try `outer` on the results of a function that is known: `call` is the inner call in words, e.g. "add(a, b)".
+
+    A planted wrong answer is the inner function alone.
+    """
+    assert outer.slice is not None, outer.dotted
+    first = inner.subject
+    head, name = f"def {CHAIN}{signature}:\n    return ", f"{first.name}({call})"
+    together = f"{first.reference}\n{outer.slice.source}\n"
+    subject = Subject(
+        label=f"{outer.dotted}({first.label}({call}))",
+        name=CHAIN,
+        real=f"{first.real}\nfrom {outer.module} import {outer.name}\n{head}{outer.name}({name})",
+        reference=f"{together}{head}{outer.name}({name})",
+        forbidden=tuple(dict.fromkeys((*first.forbidden, outer.module))),
+    )
+    if clash := _clash(first.reference, outer.slice.source):
+        return Probe(subject=subject, check="reference", fault=f"{subject.label}: both define {clash!r}")
+    calls = [t.call for t in inner.trials if t.outcome.kind == "returned"]
+    found = [t for t in _run(subject.real, CHAIN, calls, sandbox) if t.outcome.kind == "returned" and t.is_short]
+    if len(found) < ACCEPTED * len(calls):
+        fault = f"{subject.label}: the outer function takes {len(found)} of {len(calls)} inner results"
+        return Probe(subject=subject, check="oracle", fault=fault)
+    trials = _agreeing(found, subject.real, CHAIN, (), sandbox)
+    return _compared(subject, trials, [f"{first.reference}\n{head}{name}"], sandbox, least)
+
+
+def _clash(a: str, b: str) -> str:
+    """A name that two sources define differently; empty when there is none."""
+    first, second = ({n: ast.unparse(s) for s in ast.parse(t).body for n in bound_names(s)} for t in (a, b))
+    return next((name for name in first if name in second and first[name] != second[name]), "")
+
+
+def _compared(subject: Subject, trials: list[Trial], mutants: Sequence[str], sandbox: Sandbox, least: int) -> Probe:
+    """Keep the trials in which the reference agrees; say what is wrong when they are too few or too alike."""
     if len(trials) < least or not _varied(trials):
-        return Probe(
-            check="oracle", fault=f"{function.dotted}: {len(trials)} repeatable calls found, or all return the same"
-        )
-    agreed = _agreeing(trials, function.slice.source, function.name, (function.module,), sandbox)
+        fault = f"{subject.label}: {len(trials)} repeatable calls found, or all return the same"
+        return Probe(subject=subject, check="oracle", fault=fault)
+    agreed = _agreeing(trials, subject.reference, subject.name, subject.forbidden, sandbox)
     if len(agreed) < max(least, (1 - DISPUTED) * len(trials)) or not _varied(agreed):
-        lost = len(trials) - len(agreed)
-        return Probe(check="reference", fault=f"{function.dotted}: its slice differs in {lost} of {len(trials)} calls")
-    return Probe(trials=tuple(agreed), mutants=tuple(_mutants(function, agreed, sandbox)))
+        fault = f"{subject.label}: its reference differs in {len(trials) - len(agreed)} of {len(trials)} calls"
+        return Probe(subject=subject, check="reference", fault=fault)
+    caught = _caught(subject, mutants, agreed, sandbox)
+    return Probe(subject=subject, trials=tuple(agreed), mutants=tuple(caught))
 
 
 def known_calls(function: Function, sandbox: Sandbox) -> list[Trial]:
     """Calls of the real function that repeat: with a value that can be encoded, or an exception that is documented."""
-    if _no_oracle(function):
+    if no_oracle(function):
         return []
     real = f"from {function.module} import {function.name}"
     return _agreeing(_accepted(function, real, sandbox), real, function.name, (), sandbox)
 
 
-def _no_oracle(function: Function) -> str:
+def no_oracle(function: Function) -> str:
+    """Why a function cannot be tested by its values, as far as that can be told without running it; or empty."""
     if function.dotted in IDENTITY or CALLABLES & set(required(function.arguments)):
         return f"{function.dotted} takes functions, or tells objects apart: no values to test it on"
+    if loose := LOOSE.search(function.doc):
+        return f"{function.dotted} is documented loosely ({loose.group()!r}): several results would be right"
     return ""
 
 
@@ -118,11 +185,10 @@ def _accepted(function: Function, real: str, sandbox: Sandbox) -> list[Trial]:
     """Try many shapes a little, then the accepted ones a lot. Exceptions are kept where the documentation names them."""
     rng = random.Random(content_id("probe", function.dotted))
     in_order = bool(PRESUPPOSES_ORDER.search(function.doc))
-    tried = [
-        (shape, shape.call(rng, in_order=in_order))
-        for shape in shapes(function.arguments, rng)
-        for _ in range(CALLS_PER_SHAPE)
-    ]
+    likely = shapes(function.arguments, rng)
+    if PRESUPPOSES_NUMBERS.search(function.doc):
+        likely = [shape for shape in likely if set(shape.kinds) <= NUMERIC] or likely
+    tried = [(shape, shape.call(rng, in_order=in_order)) for shape in likely for _ in range(CALLS_PER_SHAPE)]
     first = _run(real, function.name, [call for _, call in tried], sandbox)
     good = [(shape, t) for (shape, _), t in zip(tried, first, strict=True) if t.outcome.kind == "returned"]
     kept = _shapes_kept([shape for shape, _ in good])
@@ -130,7 +196,7 @@ def _accepted(function: Function, real: str, sandbox: Sandbox) -> list[Trial]:
     again = _run(real, function.name, more, sandbox)
     found = [t for shape, t in good if shape in kept] + again
     usable = [t for t in (*found, *first) if _is_documented(t, function) and (t.outcome.kind == "raised" or t in found)]
-    distinct = {t.key: t for t in usable if len(t.key) <= MOST_CHARS and len(t.result) <= MOST_CHARS}
+    distinct = {t.key: t for t in usable if t.is_short}
     return list(distinct.values())
 
 
@@ -171,20 +237,18 @@ def _agreeing(trials: list[Trial], source: str, name: str, forbidden: Sequence[s
     return [t for t, other in zip(trials, others, strict=True) if t.agrees(other.outcome)]
 
 
-def _mutants(function: Function, trials: Sequence[Trial], sandbox: Sandbox) -> Iterator[Mutant]:
-    """Mutants (DeMillo et al., 1978) that answer a trial differently, all run in one process under one dispatcher."""
-    assert function.slice is not None
-    sources = _mutated(function.slice)
-    if not sources:
+def _caught(subject: Subject, mutants: Sequence[str], trials: Sequence[Trial], sandbox: Sandbox) -> Iterator[Mutant]:
+    """The mutants that answer a trial differently. All are run in one process under one dispatcher."""
+    if not mutants:
         return
-    names = [f"_mutant{k}" for k in range(len(sources))]
-    bodies = [_renamed(source, function.name, name) for source, name in zip(sources, names, strict=True)]
+    names = [f"_mutant{k}" for k in range(len(mutants))]
+    bodies = [_renamed(source, subject.name, name) for source, name in zip(mutants, names, strict=True)]
     dispatcher = f"def _dispatch(k, args, kwargs):\n    return [{', '.join(names)}][k](*args, **kwargs)"
-    program = "\n".join([function.slice.source, *bodies, dispatcher])
+    program = "\n".join([subject.reference, *bodies, dispatcher])
     some = list(enumerate(trials))[:: max(1, len(trials) // 24)]
-    calls = [Call(args=(k, list(t.call.args), dict(t.call.kwargs))) for k in range(len(sources)) for _, t in some]
+    calls = [Call(args=(k, list(t.call.args), dict(t.call.kwargs))) for k in range(len(mutants)) for _, t in some]
     ended = _run(program, "_dispatch", calls, sandbox, seconds=MUTANT_SECONDS)
-    for k, source in enumerate(sources):
+    for k, source in enumerate(mutants):
         mine = [trial.outcome for trial in ended[k * len(some) : (k + 1) * len(some)]]
         if any(outcome.kind == "failed" for outcome in mine):
             continue  # it may loop: a slow wrong answer to check, every time
@@ -193,12 +257,12 @@ def _mutants(function: Function, trials: Sequence[Trial], sandbox: Sandbox) -> I
             yield Mutant(source, frozenset(caught))
 
 
-def _mutated(original: Slice) -> list[str]:
-    """Whole sources with one small change in the function itself."""
-    tree = ast.parse(original.source)
-    definition = main_definition(tree, original.name)
+def _mutated(subject: Subject) -> list[str]:
+    """Mutants (DeMillo et al., 1978): whole sources with one small change in the function itself."""
+    tree = ast.parse(subject.reference)
+    definition = main_definition(tree, subject.name)
     places = [(node, change) for node in ast.walk(definition) for change in _changes(node)]
-    rng = random.Random(content_id("mutants", original.source))
+    rng = random.Random(content_id("mutants", subject.reference))
     found: dict[str, None] = {}
     for node, change in rng.sample(places, min(MUTANTS, len(places))):
         saved = copy.copy(node.__dict__)
@@ -206,7 +270,7 @@ def _mutated(original: Slice) -> list[str]:
         found[ast.unparse(tree)] = None
         node.__dict__.clear()
         node.__dict__.update(saved)
-    return [source for source in found if source != original.source]
+    return [source for source in found if source != subject.reference]
 
 
 def main_definition(tree: ast.Module, name: str) -> ast.FunctionDef:

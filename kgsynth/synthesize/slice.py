@@ -52,7 +52,7 @@ class _Unit:
 
     def __init__(self, node: ast.stmt) -> None:
         self.node = _without_docstrings(node)
-        self.binds = frozenset(_bound(self.node))
+        self.binds = frozenset(bound_names(self.node))
 
     @cached_property
     def reads(self) -> frozenset[str]:
@@ -92,7 +92,7 @@ def _assemble(units: Sequence[_Unit], kept: set[tuple[int, str]], name: str, mod
     return Slice(name=name, source="\n".join(lines), imports=tuple(dict.fromkeys(imports)))
 
 
-def _bound(node: ast.AST) -> Iterator[str]:
+def bound_names(node: ast.AST) -> Iterator[str]:
     """Names a statement binds at module level, or changes in place (`x.update(...)`, `x[k] = v`)."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield node.name
@@ -109,7 +109,7 @@ def _bound(node: ast.AST) -> Iterator[str]:
             yield from _root(node)
     elif not isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
         for child in ast.iter_child_nodes(node):
-            yield from _bound(child)
+            yield from bound_names(child)
 
 
 def _root(node: ast.expr) -> Iterator[str]:
