@@ -23,7 +23,9 @@ MOST_SENTENCES = 12  # per concept
 SENTENCE_CHARS = (40, 240)
 CONTEXT_CHARS = 200  # of the sentences before, in the same paragraph
 _PARAGRAPH = re.compile(r"(?:^|\n\s*\n)(?P<text>[^\n].*?)(?=\n\s*\n|\s*\Z)", re.DOTALL)
-_NOT_PROSE = re.compile(r"```|>>>|^\s{4}|^\s*(?:#|\||[-*+] |\d+\. )|\n\s*(?:[-*+] |\|)|^See also|^Bases:", re.MULTILINE)
+_NOT_PROSE = re.compile(
+    r"```|>>>|^\s{4}|^\s*(?:#|\||[-*+] |\d+\. )|\n\s*(?:[-*+] |\|)|^See also|^Bases:|\bTODO\b|\bXXX\b", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ from kgsynth.web import Page
 VARIED = 2  # tasks with changed literals per documented example
 CALLS = 3  # tasks per documented function
 CITED = 600  # characters of a function's page that are cited
-DULL = frozenset({"''", "b''", "[]", "()", "{}", "0", "False"})  # outputs asked for only when there is no other
+DULL = frozenset({"''", "b''", "[]", "()", "{}", "0", "False"})  # asked for only when there is no other output
 LONG_COPY = 12  # characters; shorter outputs stand in the session by chance
 TRIES = 8  # varied sessions run per draft
 _LONG_FLOAT = re.compile(r"\d\.\d{7}|\de[-+]?\d")
@@ -111,7 +111,7 @@ async def _called(sample: Sample, function: Function, env: SynthesisEnv) -> list
     chosen = rng_of(sample, "calls").sample(returned, min(TRIES, len(returned)))
     sessions = [_call_session(function, trial) for trial in chosen]
     runs = _ran(sessions, await asyncio.to_thread(run_snippets, sessions, env.sandbox))
-    return sorted(runs, key=lambda run: run[1].strip() in DULL)
+    return sorted(runs, key=lambda run: run[1].strip() in DULL or run[1].strip() in run[0][-1])
 
 
 async def _known_calls(function: Function, env: SynthesisEnv) -> list[Trial]:
