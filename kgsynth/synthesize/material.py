@@ -24,7 +24,7 @@ SENTENCE_CHARS = (40, 240)
 CONTEXT_CHARS = 200  # of the sentences before, in the same paragraph
 _PARAGRAPH = re.compile(r"(?:^|\n\s*\n)(?P<text>[^\n].*?)(?=\n\s*\n|\s*\Z)", re.DOTALL)
 _NOT_PROSE = re.compile(
-    r"```|>>>|^\s{4}|^\s*(?:#|\||[-*+] |\d+\. )|\n\s*(?:[-*+] |\|)|^See also|^Bases:|\bTODO\b|\bXXX\b", re.MULTILINE
+    r"```|>>>|^\s{4}|^\s*(?:#|\||[-*+] |\d+\. )|\n\s*(?:[-*+] |\|)|^See also|^Bases:|\bTO-?DO\b|\bXXX\b", re.MULTILINE
 )
 
 
