@@ -109,7 +109,7 @@ class Dedup:
         if own:
             return self._other_sense(query, own)
         for concept in self._nearest_first(query, hits):
-            if relation(query.candidate.name, concept.name) in {"open", "sibling"} and self._same_sense(query, concept):
+            if _relation(query, concept) in {"open", "sibling"} and self._same_sense(query, concept):
                 return self._match(query, concept, "alias", "one is an alias of the other")
             self._doubt(query, concept)
         return None
@@ -148,7 +148,7 @@ class Dedup:
         if not self._semantic:
             return None
         for concept in self._neighbours(query):
-            similarity, how = self._similarity(query, concept), relation(query.candidate.name, concept.name)
+            similarity, how = self._similarity(query, concept), _relation(query, concept)
             if similarity < self.config.different:
                 break
             if similarity >= self.config.same and how == "open":
@@ -260,6 +260,10 @@ class _Query:
     vector: NDArray[np.float32]
     neighbours: list[Concept] | None = None
     uncertain: dict[str, tuple[Concept, float]] = field(default_factory=dict)
+
+
+def _relation(query: _Query, concept: Concept) -> str:
+    return relation(query.candidate.name, tidied(concept).name)
 
 
 def _text(concept: Concept) -> str:

@@ -68,11 +68,14 @@ class ConceptGraph:
         return _id(concept) in self._view.concepts
 
     def __getitem__(self, concept: Concept | str) -> Concept:
-        """The stored concept of that id."""
-        try:
-            return self._view.concepts[_id(concept)]
-        except KeyError:
-            raise StoreError(f"no concept {_id(concept)} in the graph; add it first, or refresh()") from None
+        """The stored concept of that id, or the one it was folded into. Looks into the store for one it has not seen yet."""
+        found = self._view.concepts.get(_id(concept))
+        if found is None and (stored := self.store.concept(_id(concept))):
+            self.refresh()
+            found = self._view.concepts.get(stored.id)
+        if found is None:
+            raise StoreError(f"no concept {_id(concept)} in the graph; add it first")
+        return found
 
     def edges(self) -> list[Edge]:
         return list(self._view.edges.values())

@@ -412,9 +412,8 @@ def random_change(dice: random.Random) -> Change:
         for _ in range(dice.randrange(4))
     ]
     anyone = [concept(f"n{i}") for i in range(14)]
-    edges = [
-        edge(*dice.choices(anyone, k=2), *dice.choices(SPANS, k=dice.randrange(4))) for _ in range(dice.randrange(6))
-    ]
+    ends = [dice.choices(anyone, k=2) for _ in range(dice.randrange(6))]
+    edges = [edge(parent, child, *dice.choices(SPANS, k=dice.randrange(4))) for parent, child in ends]
     merges = [tuple(c.id for c in dice.sample(anyone, 2))] if dice.random() < 0.15 else []
     return Change(
         sources=(PAGE,) if dice.random() < 0.3 else (),
@@ -572,7 +571,8 @@ def test_saved_queries_run_and_show_provenance(bolt_url: str) -> None:  # noqa: 
     open_store(bolt_url).commit(replace(change, enqueue=(FrontierItem(concept=C.id, depth=2),)))
     with GraphDatabase.driver(bolt_url) as driver:
         given = {"name": "b", "from": "a", "to": "c"}
-        counts = [len(driver.execute_query(q, given, database_="neo4j").records) for q in statements("queries.cypher")]
+        saved: list[Any] = statements("queries.cypher")
+        counts = [len(driver.execute_query(query, given, database_="neo4j").records) for query in saved]
         pages = driver.execute_query("MATCH (c:Concept)-[:FOUND_IN]->(s) RETURN c.name, s.url ORDER BY c.name")
     assert all(counts), counts
     assert [tuple(r.values()) for r in pages.records] == [("b", PAGE.url), ("c", PAGE.url)]
