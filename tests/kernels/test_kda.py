@@ -156,7 +156,8 @@ def test_decoding_continues_a_prefill(gate: str) -> None:
     pieces, kept = [o], state.clone()
     for start, end in ((30, 31), (31, 32), (32, 37)):
         before = state
-        o, state = kernels.kda_decode(*(x[:, start:end] for x in sequence), state)
+        q, k, v, g, beta = (x[:, start:end] for x in sequence)
+        o, state = kernels.kda_decode(q, k, v, g, beta, state)
         pieces.append(o)
         assert torch.equal(before, kept), "decoding must not change the state it is given"
         kept = state.clone()

@@ -82,6 +82,24 @@ def test_several_tokens_continue_a_cache() -> None:
     _close("after", logits[:, 0], torch.stack([expected[0, 20], expected[1, 8]]))
 
 
+def test_gradients_pass_through_a_forked_cache() -> None:
+    """Two continuations of one prompt, each in two calls: the gradients of reading every sequence as a whole."""
+    model, prompt, rest = _model(), _tokens(2, 12), _tokens(4, 9, seed=1)
+    lengths, row_of = torch.tensor([12, 5]), torch.tensor([0, 0, 1, 1])
+
+    def gradients(logits: Tensor) -> list[Tensor]:
+        return list(torch.autograd.grad(logits.logsumexp(-1).sum(), list(model.parameters())))
+
+    cache = model.new_cache(2)
+    model(prompt, lengths_B=lengths, cache=cache)
+    forks = cache.select(row_of)
+    pieces = [model(piece, cache=forks) for piece in (rest[:, :5], rest[:, 5:6], rest[:, 6:])]
+    whole = [torch.cat([prompt[p, : lengths[p]], rest[r]])[None] for r, p in enumerate(row_of)]
+    expected = gradients(torch.cat([model(sequence)[:, -9:] for sequence in whole]))
+    for (name, _), a, e in zip(model.named_parameters(), gradients(torch.cat(pieces, 1)), expected, strict=True):
+        _close(name, a, e)
+
+
 def test_padding_changes_neither_results_nor_gradients() -> None:
     model, tokens, lengths = _model(), _tokens(3, 24), torch.tensor([24, 11, 2])
     valid = torch.arange(24) < lengths[:, None]

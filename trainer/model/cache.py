@@ -38,6 +38,8 @@ class MLACache:
             self.kv_BTR = torch.cat([self.kv_BTR, self.kv_BTR.new_zeros(B, more, R)], 1)
         offset = torch.arange(T, device=new_BTR.device)
         row, at = (offset < counts_B[:, None]).nonzero(as_tuple=True)
+        if torch.is_grad_enabled():  # autograd may still need the values of the previous call
+            self.kv_BTR = self.kv_BTR.clone()
         self.kv_BTR[row, lengths_B[row] + at] = new_BTR[row, at].to(self.kv_BTR.dtype)
 
 
