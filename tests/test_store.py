@@ -20,7 +20,7 @@ import pytest
 
 from kgsynth.concept import Concept, Decision, Edge, Source, SourceSpan
 from kgsynth.errors import StoreError
-from kgsynth.store import Change, FrontierItem, GraphStore, open_store, queries
+from kgsynth.store import Change, FrontierItem, GraphStore, local, open_store, queries
 from kgsynth.store.change import MAX_SPANS
 from kgsynth.store.embedded import EmbeddedStore
 from tests.bolt import bolt_url  # noqa: F401
@@ -529,7 +529,29 @@ def test_several_processes_may_create_the_file(tmp_path: Path) -> None:
     assert len(open_store(url).concepts()) == 3
 
 
-# the Neo4j store alone
+# the Neo4j store and the local server alone
+
+
+def test_a_local_server_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(StoreError, match="Maven"):
+        local.fetch()
+    monkeypatch.setattr(local, "JAVA", (99,))
+    with pytest.raises(StoreError, match="needs Java 99"):
+        local.start(tmp_path / "home")
+
+
+def test_only_its_own_server_is_stopped(tmp_path: Path) -> None:
+    """A pid file that a reboot made point at another process ends nothing."""
+    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "kgsynth.pid").write_text(str(other.pid))
+    assert local.running(tmp_path) is None
+    assert not local.stop(tmp_path)
+    assert other.poll() is None
+    other.communicate(b"\n")
+    assert other.returncode == 0
 
 
 def test_an_unreachable_server_is_a_store_error_with_the_fix() -> None:

@@ -57,10 +57,14 @@ class Neo4jStore:
         self.url, self._clock = url, clock
         self._database = database or os.environ.get("NEO4J_DATABASE") or "neo4j"
         self._driver = _driver(url, auth or _auth())
-        with self._explained():
-            self._driver.verify_connectivity()
-            for statement in (*queries.CONSTRAINTS, *queries.INDEXES, queries.CREATE_GUARD):
-                self._driver.execute_query(statement, database_=self._database)
+        try:
+            with self._explained():
+                self._driver.verify_connectivity()
+                for statement in (*queries.CONSTRAINTS, *queries.INDEXES, queries.CREATE_GUARD):
+                    self._driver.execute_query(statement, database_=self._database)
+        except StoreError:
+            self._driver.close()
+            raise
 
     def commit(self, change: Change) -> CommitResult:
         return self._write(lambda tx: _Commit(tx).apply(change))
@@ -356,12 +360,13 @@ def _driver(url: str, auth: tuple[str, str] | None) -> Any:
 
 
 def _fix(error: Exception, database: str) -> str:
-    from neo4j.exceptions import AuthError, ServiceUnavailable
+    from neo4j.exceptions import ServiceUnavailable
 
-    if isinstance(error, AuthError):
+    code = getattr(error, "code", "") or ""
+    if "Security" in code:
         return "set NEO4J_USERNAME and NEO4J_PASSWORD to a user of that server"
     if isinstance(error, ServiceUnavailable | OSError):
         return "check the address and that the server runs (docs/neo4j.md says how to start one here)"
-    if "DatabaseNotFound" in (getattr(error, "code", "") or ""):
+    if "DatabaseNotFound" in code:
         return f"set NEO4J_DATABASE to a database that exists (now {database!r})"
     return "nothing of this change was written; the message above is the server's"
