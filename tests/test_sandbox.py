@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import os
 import stat
@@ -277,19 +278,20 @@ def test_closing_the_output_does_not_end_the_watch(sandbox: Sandbox) -> None:
     assert result.timed_out
 
 
-def _alive(marker: str) -> bool:
-    def command(pid: str) -> bytes:
-        try:
-            return Path(f"/proc/{pid}/cmdline").read_bytes()
-        except OSError:
-            return b""
+def _commands() -> Iterator[bytes]:
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            yield Path(f"/proc/{pid}/cmdline").read_bytes()
 
-    return any(marker.encode() in command(pid) for pid in os.listdir("/proc") if pid.isdigit())
+
+def _sleeps(marker: str) -> bool:
+    return f"sleep\0{marker}\0".encode() in _commands()
 
 
 def _soon_gone(marker: str) -> bool:
+    """No process, not even a bwrap about to start it, names the marker any more."""
     for _ in range(200):
-        if not _alive(marker):
+        if not any(marker.encode() in command for command in _commands()):
             return True
         time.sleep(0.05)
     return False
@@ -307,7 +309,7 @@ def test_kill_ends_a_running_command_and_closes_the_box(sandbox: Sandbox) -> Non
     marker = f"600.{os.getpid()}2"
     with sandbox.create(Limits(seconds=30)) as box, ThreadPoolExecutor(1) as pool:
         running = pool.submit(box.exec, ["sleep", marker])
-        while not _alive(marker):
+        while not _sleeps(marker):
             time.sleep(0.01)
         box.kill()
         assert running.result(20).exit_code == -9
@@ -316,15 +318,23 @@ def test_kill_ends_a_running_command_and_closes_the_box(sandbox: Sandbox) -> Non
     assert _soon_gone(marker)
 
 
+def test_a_box_killed_while_it_is_set_up_leaves_nothing(sandbox: Sandbox) -> None:
+    for milliseconds in range(16):
+        marker = f"600.{os.getpid()}4{milliseconds}"
+        with sandbox.create(Limits(seconds=milliseconds / 1000 + 1e-6)) as box:
+            assert box.exec(["sleep", marker]).timed_out
+        assert _soon_gone(marker)
+
+
 def test_a_box_dies_with_the_program_that_made_it() -> None:
     marker = f"600.{os.getpid()}3"
     code = f"from kgsynth.sandbox import *\nopen_sandbox().create(Limits(seconds=60)).exec(['sleep', '{marker}'])"
     with subprocess.Popen([sys.executable, "-c", code], cwd=ROOT) as parent:
-        while parent.poll() is None and not _alive(f"sleep\0{marker}"):
+        while parent.poll() is None and not _sleeps(marker):
             time.sleep(0.01)
         assert parent.poll() is None
         parent.kill()
-    assert _soon_gone(f"sleep\0{marker}")
+    assert _soon_gone(marker)
 
 
 def test_many_boxes_in_threads(sandbox: Sandbox) -> None:
@@ -367,7 +377,7 @@ def as_normal_user(code: str) -> subprocess.CompletedProcess[str]:
         user=12345,
         group=12345,
         extra_groups=[],
-        env={"PYTHONPATH": str(ROOT)},
+        env={"PYTHONPATH": str(ROOT), "PLANTED_SECRET": "hunter2"},
         cwd="/",
         capture_output=True,
         text=True,
@@ -385,7 +395,9 @@ from kgsynth.sandbox import *
 forks = "import os, time; made = [os.fork() or time.sleep(9) for n in range(9)]"
 with open_sandbox().create(Limits(processes=4)) as box:
     print(box.exec([*PYTHON, "-c", forks]).stderr)
-    print(box.exec(["unshare", "-U", "true"]).exit_code, box.exec(["id", "-u"]).stdout)
+    print("environment", repr(box.exec(["cat", "/proc/1/environ"]).stdout))
+    print([box.exec(argv).exit_code for argv in (["unshare", "-U", "true"], ["touch", "/x"], ["touch", "/dev/x"])])
+    print(box.exec(["id", "-u"]).stdout)
 """)
     assert "BlockingIOError" in result.stdout, result.stderr
-    assert result.stdout.split()[-2:] == ["1", "65534"]
+    assert "environment ''\n[1, 1, 1]\n65534" in result.stdout

@@ -560,6 +560,7 @@ STATIC = [
     "gcd = (lambda: 0).__globals__['x']",
     "gcd = ().__class__.__base__.__subclasses__()",
     "import subprocess\ngcd = 1",
+    "match print:\n    case object(__self__=found):\n        gcd = found",
 ]
 
 
@@ -604,6 +605,8 @@ def test_a_ban_holds_at_run_time(source: str, sandbox: Sandbox) -> None:
     assert problem(source, "gcd", ["math"]) in ("", "no such function")
     (outcome,) = run_calls(source + "\ngcd = gcd", "gcd", [Call(args=(12, 18))], sandbox, forbidden=["math"])
     assert outcome.kind != "returned"
+    if source in DYNAMIC[:3]:
+        assert outcome.detail == "forbidden import"
 
 
 def test_the_dynamic_tricks_work_without_a_ban(sandbox: Sandbox) -> None:

@@ -33,7 +33,7 @@ from typing import Self
 from kgsynth.errors import SandboxError
 from kgsynth.sandbox import PYTHON, ExecResult, Limits
 from kgsynth.sandbox.seccomp import program
-from kgsynth.sandbox.supervise import GRACE_SECONDS, Ending, supervise
+from kgsynth.sandbox.supervise import GRACE_SECONDS, Ending, kill_tree, supervise
 
 WORK = "/work"
 INSTALL = "install it with `sudo apt-get install bubblewrap` (version 0.8 or newer)"
@@ -113,8 +113,9 @@ class BubblewrapBox:
         """End what runs and refuse what comes."""
         with self._lock:
             self._closed = True
-            for process in self._running:
-                process.kill()
+            running = list(self._running)
+        for process in running:
+            kill_tree(process)
 
     def __enter__(self) -> Self:
         return self
@@ -155,8 +156,8 @@ class BubblewrapBox:
         return process
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
-        """Kill the tree (the kernel takes the children of a dead bwrap with it) and reap it."""
-        process.kill()
+        """Kill what is left of the tree and reap it."""
+        kill_tree(process)
         try:
             process.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired as error:

@@ -6,8 +6,10 @@ cannot make `supervise` hang.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -59,27 +61,43 @@ def supervise(process: subprocess.Popen[bytes], limits: Limits) -> Ending:
         waiting.register(exited, selectors.EVENT_READ)
         stop, next_look = time.monotonic() + limits.seconds, 0.0
         while exited in waiting.get_map():
-            _read_ready(waiting)
+            _read_ready(waiting, stop)
             now = time.monotonic()
             end.timed_out = now >= stop
             if now >= next_look:
                 end.out_of_memory = memory_in_use(process.pid) > limits.memory_mb << 20
                 next_look = now + TICK_SECONDS
             if end.timed_out or end.out_of_memory:
-                process.kill()
+                kill_tree(process)
                 break
         stop = time.monotonic() + GRACE_SECONDS
         while waiting.get_map() and time.monotonic() < stop:
-            _read_ready(waiting)
+            _read_ready(waiting, stop)
     os.close(exited)
     return end
 
 
-def _read_ready(waiting: selectors.BaseSelector) -> None:
-    """Read the streams that have something, forget those that ended, within one tick."""
-    for key, _ in waiting.select(TICK_SECONDS):
+def _read_ready(waiting: selectors.BaseSelector, stop: float) -> None:
+    """Read the streams that have something and forget those that ended; wait for one tick, and not beyond `stop`."""
+    for key, _ in waiting.select(max(0.0, min(TICK_SECONDS, stop - time.monotonic()))):
         if key.data is None or not key.data.read(key.fd):
             waiting.unregister(key.fileobj)
+
+
+def kill_tree(process: subprocess.Popen[bytes]) -> None:
+    """Kill the children of a bwrap, until it ends for want of them; at last itself.
+
+    The first of them is the init of the process namespace: the kernel takes the rest with it. Killing bwrap first
+    would lose the tree while the box is still being set up, when it does not yet die with its parent.
+    """
+    stop = time.monotonic() + GRACE_SECONDS
+    while process.poll() is None and time.monotonic() < stop:
+        for pid in _descendants(process.pid):
+            if pid != process.pid:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        time.sleep(0.002)
+    process.kill()
 
 
 def memory_in_use(pid: int) -> int:
