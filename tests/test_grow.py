@@ -48,14 +48,17 @@ PAGES = {
 SEEDS = (Seed(name="data structures", domain="data"),)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("pages")
+def write_pages(path: Path) -> Path:
     for title, terms in PAGES.items():
         body = "\n\n".join(f"- **{term}**: {text}" for term, text in terms.items())
         text = f"# {title.capitalize()}\n\nThis page is about {title} and what belongs to them.\n\n{body}\n"
         (path / f"{title.replace(' ', '-')}.md").write_text(text)
     return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pages(tmp_path_factory.mktemp("pages"))
 
 
 def run_grow(

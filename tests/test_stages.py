@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -14,13 +15,15 @@ from typing import Any
 
 import pytest
 
-from kgsynth.errors import RunError
+from kgsynth.errors import LLMError, RunError
 from kgsynth.graph import ConceptGraph
 from kgsynth.run import RunFolder
-from kgsynth.stages import grow_graph, load_kept, load_recipe, make_tasks, open_run
+from kgsynth.stages import Recipe, grow_graph, load_kept, load_recipe, make_tasks, open_run
 from kgsynth.store import GraphStore, open_store
 from kgsynth.summary import summarize
 from tests.bolt import bolt_url  # noqa: F401
+from tests.fake_openai import FakeOpenAI, completion, faulty, malformed, refusal, stalled
+from tests.test_grow import model, write_pages
 
 RECIPE = Path(__file__).with_name("small.toml")
 
@@ -135,3 +138,85 @@ def test_the_same_growth_in_neo4j_gives_the_same_graph(whole: RunFolder, tmp_pat
         assert contents(run.graph.store) == graph_of(whole)
         tasks = make_tasks(run)
     assert [t.id for t in tasks] == [t.id for t in load_kept(whole)]
+
+
+# With a model, over real HTTP
+
+
+def teacher(request: dict[str, Any]) -> dict[str, Any]:
+    """Grows as `tests.test_grow.model` does, and writes a task from the first line of a passage that defines a term."""
+    text = request["messages"][1]["content"]
+    if "Write one question" not in text:
+        return model(request)
+    passages = re.findall(r'<passage number="(\d+)" [^>]*>\n(.*?)\n</passage>', text, re.DOTALL)
+    number, (term, said) = next(
+        (int(n), found[0])
+        for n, body in passages
+        if (found := re.findall(r"^- \**(.*?)\**: (.*)$", body, re.MULTILINE))
+    )
+    asked = re.search(r"Question number (\d+)", text)
+    assert asked
+    return {
+        "type": "text",
+        "question": f"Question {asked[1]}: which term is it of which one says what follows? {said.replace(term, 'It')[5:]}",
+        "answer": term,
+        "wrong": ["a stack", "a queue", "a graph"],
+        "passage": number,
+        "quote": f"{term}: {said}",
+    }
+
+
+def with_model(server: FakeOpenAI, tmp_path: Path, *more: str) -> Recipe:
+    pages = tmp_path / "pages"
+    if not pages.exists():
+        pages.mkdir()
+        write_pages(pages)
+    settings = [
+        f"run.dir={tmp_path}", f"run.name=model-{len(list(tmp_path.iterdir()))}", "corpus.builtin=false",
+        f'corpus.paths=["{pages}"]', "corpus.cache=false", "grow.agents=1", "synthesize.drafts=1",
+        'grow.seeds=[{name="data structures", domain="data"}]', "sample.tasks=8", "sample.types={written=1.0}",
+        "llm.kind=openai", "llm.model=fake", f"llm.base_url={server.url}", *more,
+    ]  # fmt: skip
+    return load_recipe(RECIPE, settings)
+
+
+def made(recipe: Recipe) -> tuple[list[Any], list[str]]:
+    with open_run(recipe) as run:
+        grow_graph(run)
+        tasks = make_tasks(run)
+        return contents(run.graph.store)[0], [task.id for task in tasks]
+
+
+def test_faults_of_an_endpoint_lose_and_repeat_no_work(tmp_path: Path) -> None:
+    with FakeOpenAI(teacher) as server:
+        clean = made(with_model(server, tmp_path))
+        asked = len(server.requests)
+    assert len(clean[1]) >= 4, "the model's tasks must pass the same validation"
+    bad_json = completion('{"queries": ["data')
+    faults = {0: refusal(429, "slow", retry_after="0"), 3: malformed(), 5: refusal(500), 7: stalled(3.0)}
+    writing = asked - 4  # among the requests that write tasks
+    with FakeOpenAI(
+        faulty(teacher, {**faults, writing: refusal(500), writing + 2: refusal(429, retry_after="0")})
+    ) as server:
+        recipe = with_model(server, tmp_path, "llm.timeout_s=1.0")
+        assert made(recipe) == clean
+        assert len(server.requests) == asked + len(faults) + 2
+    with FakeOpenAI(faulty(teacher, {0: bad_json})) as server:
+        assert made(with_model(server, tmp_path)) == clean
+        assert len(server.requests) == asked + 1
+
+
+def test_a_run_that_a_dead_endpoint_ended_goes_on_without_asking_twice(tmp_path: Path) -> None:
+    with FakeOpenAI(teacher) as server:
+        clean = made(with_model(server, tmp_path))
+        asked = len(server.requests)
+    dies = {n: refusal(401, "key expired") for n in range(asked - 5, asked + 100)}
+    with FakeOpenAI(faulty(teacher, dies)) as server:
+        recipe = with_model(server, tmp_path)
+        with pytest.raises(LLMError, match="key expired"):
+            made(recipe)
+        answered = len(server.requests) - 1
+        server.script = teacher
+        assert made(recipe) == clean
+        assert len(server.requests) == asked + 1
+        assert answered == asked - 5

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from kgsynth.concept import Concept, SourceSpan
-from kgsynth.errors import BudgetError, LLMError
+from kgsynth.errors import LLMReplyError
 from kgsynth.llm import Question
 from kgsynth.retrieve import Context, Insufficient, Passage, retrieve
 from kgsynth.sample import Sample
@@ -97,9 +97,7 @@ async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task |
         return reject(sample, "material", context.reason)
     try:
         reply = await env.llm.ask(_question(sample, env, context))
-    except BudgetError:
-        raise
-    except LLMError as error:
+    except LLMReplyError as error:  # any other LLMError ends the run, which can be resumed: nothing is lost
         return reject(sample, "llm", str(error))
     return _checked(sample, env, context, reply)
 
