@@ -90,7 +90,10 @@ class ModelConfig:
 
 
 def tiny(vocab_size: int = 1024, **changes: Any) -> ModelConfig:
-    """About a million parameters, made to train on two CPU cores: three KDA layers, then a gated MLA layer."""
+    """About a million parameters, made to train on two CPU cores: three KDA layers, then a gated MLA layer.
+
+    Two KDA heads of 64 learned to recall pairs seen earlier in fewer steps than four of 32, for 5 % more time each.
+    """
     return replace(
         ModelConfig(
             vocab_size=vocab_size,
@@ -98,8 +101,8 @@ def tiny(vocab_size: int = 1024, **changes: Any) -> ModelConfig:
             layers=4,
             full_attn_layers=(4,),
             tie_embeddings=True,
-            kda_heads=4,
-            kda_head_dim=32,
+            kda_heads=2,
+            kda_head_dim=64,
             gate="bounded",
             mla_heads=4,
             kv_lora_rank=64,
