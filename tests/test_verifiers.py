@@ -161,6 +161,7 @@ def test_text_compares_characters_not_code_points() -> None:
     assert score("text", {"answers": ["..."]}, tagged(".")).score == 0
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_normalise_is_idempotent_and_never_empties_an_answer(text: str) -> None:
     assert normalise(normalise(text)) == normalise(text)
@@ -223,6 +224,7 @@ literals = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(literals, literals)
 def test_literal_agrees_with_python_on_values_and_types(a: Any, b: Any) -> None:
     def typed(value: Any) -> Any:
@@ -243,6 +245,7 @@ def test_literal_agrees_with_python_on_values_and_types(a: Any, b: Any) -> None:
 # --------------------------------------------------------------------------------------------------------- the codec
 
 
+@settings(deadline=None)
 @given(values)
 def test_codec_is_exact_and_is_json(value: Any) -> None:
     form = encode(value)
@@ -255,6 +258,7 @@ def test_codec_is_exact_and_is_json(value: Any) -> None:
     assert same(form, encode(back), tolerance=0.0)
 
 
+@settings(deadline=None)
 @given(values, values)
 def test_codec_tells_values_apart(a: Any, b: Any) -> None:
     """Equal forms only for values that print the same, which for these types means the same."""
@@ -369,6 +373,7 @@ tags = st.sampled_from(["float", "complex", "list", "set", "dict", "int"])
 forms = plain | st.builds(lambda tag, rest: [tag, *rest], tags, st.lists(plain, max_size=4))
 
 
+@settings(deadline=None)
 @given(forms, forms)
 def test_comparing_forged_forms_never_raises(a: Any, b: Any) -> None:
     assert same(a, b) in (True, False)
