@@ -27,7 +27,6 @@ class RunConfig:
 
     name: str = "demo"
     dir: str = "runs"
-    seed: int = 0
 
     @property
     def folder(self) -> Path:

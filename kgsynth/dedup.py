@@ -27,6 +27,8 @@ from kgsynth.concept import Concept, Decision, merge_unique, name_key
 from kgsynth.embed import Embedder
 from kgsynth.store.change import absorb
 
+RECENT = 4096  # vectors of candidates kept between `prepare`, `align` and `add`
+
 
 @dataclass(frozen=True, kw_only=True)
 class DedupConfig:
@@ -70,6 +72,7 @@ class Dedup:
         self._rows: dict[str, int] = {}  # concept id -> row of the matrix
         self._matrix = np.zeros((64, embedder.dim), np.float32)
         self._ids: list[str] = []  # row -> concept id
+        self._recent: dict[str, NDArray[np.float32]] = {}  # text -> vector
 
     def __len__(self) -> int:
         return len(self._concepts)
@@ -84,13 +87,17 @@ class Dedup:
             self._index(new)
             if old is None or old.definition != new.definition:
                 stale[new.id] = _text(new)
-        for concept_id, vector in zip(stale, self._embedder.embed(list(stale.values())), strict=True):
+        for concept_id, vector in zip(stale, self._vectors(list(stale.values())), strict=True):
             row = self._row(concept_id)  # before the matrix is looked at: it may grow
             self._matrix[row] = vector
 
+    def prepare(self, candidates: Iterable[Concept]) -> None:
+        """Embed candidates ahead of `align`, in one batch. May run in another thread; saves time and changes nothing."""
+        self._vectors([_text(tidied(c)) for c in candidates])
+
     def align(self, candidate: Concept) -> Alignment:
         """Find the candidate's equivalent. Changes nothing: `add` the outcome once it is committed."""
-        query = _Query(tidied(candidate), self._embedder.embed([_text(tidied(candidate))])[0])
+        query = _Query(tidied(candidate), self._vectors([_text(tidied(candidate))])[0])
         for rule in (self._by_key, self._by_acronym, self._by_spelling, self._by_vector):
             if (alignment := rule(query)) is not None:
                 return alignment
@@ -242,6 +249,15 @@ class Dedup:
         ):
             for key in keys:
                 index.setdefault(key, {})[concept.id] = None
+
+    def _vectors(self, texts: list[str]) -> NDArray[np.float32]:
+        """[N, dim], from the last few thousand texts embedded or anew."""
+        if missing := [t for t in dict.fromkeys(texts) if t not in self._recent]:
+            self._recent |= dict(zip(missing, self._embedder.embed(missing), strict=True))
+        found = [self._recent[t] for t in texts]
+        for text in list(self._recent)[: max(0, len(self._recent) - RECENT - len(texts))]:
+            self._recent.pop(text, None)
+        return np.stack(found) if found else np.zeros((0, self._embedder.dim), np.float32)
 
     def _row(self, concept_id: str) -> int:
         if concept_id not in self._rows:

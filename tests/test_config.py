@@ -71,9 +71,9 @@ def test_refuses_unknown_tables_but_not_ignored_ones() -> None:
 def test_overrides(tmp_path: Path) -> None:
     path = tmp_path / "r.toml"
     path.write_text("[run]\nname = 'a'\n")
-    tables = read_toml(path, ["run.name=b c", "run.seed=3", "grow.agent.pages=2"])
-    assert tables == {"run": {"name": "b c", "seed": 3}, "grow": {"agent": {"pages": 2}}}
-    for bad in ("seed=3", "run.seed", "run.name.x=1"):
+    tables = read_toml(path, ["run.name=b c", "sample.seed=3", "grow.agent.pages=2"])
+    assert tables == {"run": {"name": "b c"}, "sample": {"seed": 3}, "grow": {"agent": {"pages": 2}}}
+    for bad in ("seed=3", "sample.seed", "run.name.x=1"):
         with pytest.raises(ConfigError, match="override"):
             read_toml(path, [bad])
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from kgsynth.config import RunConfig
 from kgsynth.errors import RunError
 from kgsynth.run import RunFolder
 
@@ -42,11 +41,11 @@ def test_missing_file_has_no_rows(folder: RunFolder) -> None:
 
 
 def test_a_changed_configuration_is_refused_by_key(folder: RunFolder) -> None:
-    folder.claim({"run": RunConfig(seed=1)})
-    folder.claim({"run": RunConfig(seed=1)})
-    with pytest.raises(RunError, match=r"run\.seed: 1 -> 2.*choose another \[run\] name"):
-        folder.claim({"run": RunConfig(seed=2)})
-    folder.claim({"run": RunConfig(seed=2)}, may_change=("run.seed",))
+    folder.claim({"sample": {"seed": 1}})
+    folder.claim({"sample": {"seed": 1}})
+    with pytest.raises(RunError, match=r"sample\.seed: 1 -> 2.*choose another \[run\] name"):
+        folder.claim({"sample": {"seed": 2}})
+    folder.claim({"sample": {"seed": 2}}, may_change=("sample.seed",))
 
 
 def test_the_lock_waits_for_its_holder_and_is_freed_by_its_death(folder: RunFolder) -> None:

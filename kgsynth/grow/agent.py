@@ -138,7 +138,9 @@ class Agents:
             concept=state["concept"], ancestors=state["ancestors"], pages=state["pages"],
             limit=self.config.children, page_chars=self.config.page_chars,
         )  # fmt: skip
-        return {"proposals": (await self.llm.ask(question)).items[: self.config.children]}
+        proposals = (await self.llm.ask(question)).items[: self.config.children]
+        await asyncio.to_thread(self.dedup.prepare, [candidate(p, state["concept"]) for p in proposals])
+        return {"proposals": proposals}
 
     async def align(self, state: State) -> dict[str, Any]:
         """Each supported proposal becomes a new concept or a further parent of a known one."""

@@ -1,0 +1,55 @@
+"""The documentation names what exists: every setting, every page, every command."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from kgsynth.cli import COMMANDS
+from kgsynth.stages import TABLES
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+
+
+def settings(kind: type, table: str) -> list[tuple[str, str]]:
+    """(table, key) of a config dataclass and the ones inside it."""
+    found = []
+    for field in dataclasses.fields(kind):
+        if dataclasses.is_dataclass(field.default):
+            found += settings(type(field.default), f"{table}.{field.name}")
+        else:
+            found.append((table, field.name))
+    return found
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_setting_is_documented(table: str) -> None:
+    text = (ROOT / "docs" / "recipes.md").read_text()
+    for where, key in settings(TABLES[table], table):
+        assert f"`[{where}]`" in text
+        assert f"`{key}`" in text, f"[{where}] {key}"
+
+
+def test_every_page_is_reachable_from_the_readme() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert [p.name for p in DOCS if f"docs/{p.name}" not in text] == []
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *DOCS], ids=lambda p: p.name)
+def test_files_named_in_the_docs_exist(path: Path) -> None:
+    named = re.findall(
+        r"`((?:docs|kgsynth|trainer|kernels|recipes|notebooks|benchmarks|tests|graph_schemas|scripts)/[\w./-]+)`",
+        path.read_text(),
+    )
+    named += re.findall(r"\]\(((?!https?:)[\w./-]+)\)", path.read_text())
+    missing = [n for n in named if not ((ROOT / n).exists() or (path.parent / n).exists())]
+    assert missing == []
+
+
+def test_the_readme_shows_every_command() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert [name for name, *_ in COMMANDS if f"kgsynth {name}" not in text] == []
