@@ -14,12 +14,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from kgsynth.config import RunConfig, build_all, read_toml
 from kgsynth.embed import Embedder, open_embedder
@@ -38,6 +39,8 @@ from kgsynth.task import Task, TaskSet
 from kgsynth.validate import prompt_key, validate
 from kgsynth.web.corpus import Corpus, CorpusConfig, open_corpus
 from kgsynth.web.read import Reader
+
+T = TypeVar("T")
 
 # Settings that change how fast or at what cost a run goes, never what it makes.
 MAY_CHANGE = (
@@ -157,6 +160,16 @@ def open_run(recipe: Recipe, say: Callable[[str], None] = print) -> Iterator[Run
                 run.graph.store.close()
 
 
+def _wait(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, in a thread of its own where a loop is running already (a notebook)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
 def grow_graph(run: Run, on_progress: Callable[[Progress], None] = lambda _: None) -> GrowReport | None:
     """Grow the graph until its frontier is empty; None when it was already."""
     frontier = run.graph.store.frontier()
@@ -173,7 +186,7 @@ def grow_graph(run: Run, on_progress: Callable[[Progress], None] = lambda _: Non
             await run.llm.close()
 
     with run.stage("grow") as counts:
-        report = asyncio.run(work())
+        report = _wait(work())
         counts |= {"concepts": len(run.graph), "edges": len(run.graph.edges()), "refused_edges": report.refused}
         counts |= {"researched": report.researched, "failed": report.failed}
     return report
@@ -200,7 +213,7 @@ def make_tasks(run: Run, on_progress: Callable[[int, int, int], None] = lambda *
     if len(tasks) >= run.recipe.sample.tasks or any(row["check"] == "exhausted" for row in rejected):
         return TaskSet(tasks)
     with run.stage("synthesize") as counts:
-        asyncio.run(_Synthesis(run, tasks, rejected, on_progress).work())
+        _wait(_Synthesis(run, tasks, rejected, on_progress).work())
         counts |= {"kept": len(tasks), "rejected": len(rejected), **Counter(f"kept {t.type}" for t in tasks)}
     return TaskSet(tasks)
 
