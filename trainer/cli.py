@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,6 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit code 0, or 2 with one clear message when the recipe, the tasks or the run folder are at fault."""
     arguments = _parser().parse_args(argv)
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when torch loads: idle threads must not spin
+    warnings.filterwarnings("ignore", category=SyntaxWarning)  # verifiers parse whatever the policy wrote
     console = Console(stderr=True)
     try:
         with _bars(console) as progress:

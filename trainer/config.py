@@ -52,6 +52,7 @@ class SFTConfig:
 
     steps: int = 45
     batch_size: int = 32  # tasks per step
+    length_power: float = 0.0  # 0: every token counts the same; 1: every task does, whatever its reply's length
     checkpoint_every: int = 20
     optimizer: OptimizerConfig = OptimizerConfig()
 

@@ -89,9 +89,9 @@ def dapo_loss(
     return PolicyLoss(-(weights * gain).sum() / tokens, (weights * bound).sum(), (weights * _k3(log_ratio)).sum())
 
 
-def cross_entropy(logprobs: Tensor, mask: Tensor, *, tokens: float) -> Tensor:
-    """-(1/tokens) sum of the targets' log-probabilities, for supervised training."""
-    return -torch.where(mask, logprobs, 0.0).sum() / tokens
+def cross_entropy(logprobs: Tensor, mask: Tensor, *, tokens: float, weights: Tensor | float = 1.0) -> Tensor:
+    """-(1/tokens) sum_t w_t of the targets' log-probabilities, for supervised training."""
+    return -(weights * torch.where(mask, logprobs, 0.0)).sum() / tokens
 
 
 def policy_loss(name: str, *, low: float, high: float, tau: float) -> Callable[..., PolicyLoss]:

@@ -48,7 +48,7 @@ def train(
     with Metrics(run_dir, "sft", resume_at=start) as metrics:
         for step in range(start, config.steps):
             batch = [Replies(prompt=env.prompt, replies=(env.reference,)) for env in pick(envs, config, seed, step)]
-            loss, tokens = _backward(policy, batch)
+            loss, tokens = _backward(policy, batch, config)
             norm = optimizer.step()
             update_router_bias(policy.model)
             policy.version += 1
@@ -66,12 +66,21 @@ def pick(envs: Sequence[TaskEnv], config: SFTConfig, seed: int, step: int) -> li
     return [envs[orders[place // len(envs)][place % len(envs)]] for place in places]
 
 
-def _backward(policy: TinyPolicy, batch: list[Replies], *, max_tokens: int = 16384) -> tuple[float, int]:
-    """Add up the gradients of the token-mean loss over micro-batches. Returns loss [nats/token] and target tokens."""
-    tokens, total = sum(len(reply) for item in batch for reply in item.replies), 0.0
+def _backward(
+    policy: TinyPolicy, batch: list[Replies], config: SFTConfig, *, max_tokens: int = 16384
+) -> tuple[float, int]:
+    """Add up the gradients of the batch's mean loss over micro-batches. Returns that loss in nats and the targets.
+
+    A token of a reply of n tokens weighs n^-length_power: 0 is the mean over tokens, 1 the mean over tasks.
+    """
+    lengths = [len(reply) for item in batch for reply in item.replies]
+    weight, total = sum(n ** (1 - config.length_power) for n in lengths), 0.0
     for chosen in micro_batches(batch, max_tokens=max_tokens):
-        logprobs_N, _ = policy.logprobs([batch[i] for i in chosen])
-        loss = cross_entropy(logprobs_N, torch.ones_like(logprobs_N, dtype=torch.bool), tokens=tokens)
+        part = [batch[i] for i in chosen]
+        logprobs_N, _ = policy.logprobs(part)
+        lengths_N = torch.tensor([float(len(reply)) for item in part for reply in item.replies for _ in reply])
+        counted_N = torch.ones_like(logprobs_N, dtype=torch.bool)
+        loss = cross_entropy(logprobs_N, counted_N, tokens=weight, weights=lengths_N**-config.length_power)
         loss.backward()
         total += loss.item()
-    return total, tokens
+    return total, sum(lengths)
