@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from kgsynth.concept import Concept, Decision, Edge, Source, SourceSpan, merge_unique
 from kgsynth.dedup import Dedup
@@ -42,19 +42,20 @@ class AgentConfig:
     page_chars: int = 6000  # of each page shown to a model
 
 
-class State(TypedDict, total=False):
-    """What the steps hand on."""
+@dataclass(kw_only=True)
+class State:
+    """What the steps hand on; each step returns the fields it sets."""
 
     item: FrontierItem
     concept: Concept
     ancestors: tuple[Concept, ...]  # root first
-    queries: list[str]
-    hits: list[Hit]
-    pages: tuple[Page, ...]
-    proposals: list[Proposal]
-    change: Change
-    decisions: tuple[Decision, ...]
-    result: CommitResult
+    queries: list[str] = field(default_factory=list)
+    hits: list[Hit] = field(default_factory=list)
+    pages: tuple[Page, ...] = ()
+    proposals: list[Proposal] = field(default_factory=list)
+    change: Change = Change()
+    decisions: tuple[Decision, ...] = ()
+    result: CommitResult = CommitResult()
 
 
 @dataclass
@@ -91,24 +92,19 @@ class Agents:
     async def research(self, item: FrontierItem) -> CommitResult:
         """Walk the whole graph for one frontier item. Raises what a step raises (LLMError, BudgetError, StoreError)."""
         ancestors = lineage(self.graph, item.concept)
-        state: State = {
-            "item": item,
-            "concept": subject(self.graph[item.concept]),
-            "ancestors": ancestors,
-            "decisions": (),
-        }
+        state = State(item=item, concept=subject(self.graph[item.concept]), ancestors=ancestors)
         try:
             return (await self._flow.ainvoke(state))["result"]
         finally:
             await self.turns.leave(item.seq)
 
     async def plan(self, state: State) -> dict[str, Any]:
-        question = PlanQueries(concept=state["concept"], ancestors=state["ancestors"], n=self.config.queries)
+        question = PlanQueries(concept=state.concept, ancestors=state.ancestors, n=self.config.queries)
         return {"queries": (await self.llm.ask(question)).queries[: self.config.queries]}
 
     async def find(self, state: State) -> dict[str, Any]:
         """Hits of all queries, fused by reciprocal rank."""
-        found = await asyncio.gather(*(self.search.search(q, self.config.hits_per_query) for q in state["queries"]))
+        found = await asyncio.gather(*(self.search.search(q, self.config.hits_per_query) for q in state.queries))
         scores: dict[str, float] = {}
         hits = {hit.url: hit for ranked in found for hit in ranked}
         for ranked in found:
@@ -119,36 +115,36 @@ class Agents:
 
     async def read(self, state: State) -> dict[str, Any]:
         """The pages that could be read; a page that could not is a recorded decision, not an end."""
-        results = await asyncio.gather(*(self.reader.read(h.url) for h in state["hits"]), return_exceptions=True)
+        results = await asyncio.gather(*(self.reader.read(h.url) for h in state.hits), return_exceptions=True)
         lost: list[Decision] = []
-        for hit, result in zip(state["hits"], results, strict=True):
+        for hit, result in zip(state.hits, results, strict=True):
             if isinstance(result, WebError):
                 lost.append(Decision(kind="drop", subject=hit.url, outcome="unread", reason=str(result)))
             elif isinstance(result, BaseException):
                 raise result
         return {
             "pages": tuple(r for r in results if isinstance(r, Page)),
-            "decisions": state["decisions"] + tuple(lost),
+            "decisions": state.decisions + tuple(lost),
         }
 
     async def propose(self, state: State) -> dict[str, Any]:
-        if not state["pages"]:
+        if not state.pages:
             return {"proposals": []}
         question = Propose(
-            concept=state["concept"], ancestors=state["ancestors"], pages=state["pages"],
+            concept=state.concept, ancestors=state.ancestors, pages=state.pages,
             limit=self.config.children, page_chars=self.config.page_chars,
         )  # fmt: skip
         proposals = (await self.llm.ask(question)).items[: self.config.children]
-        await asyncio.to_thread(self.dedup.prepare, [candidate(p, state["concept"]) for p in proposals])
+        await asyncio.to_thread(self.dedup.prepare, [candidate(p, state.concept) for p in proposals])
         return {"proposals": proposals}
 
     async def align(self, state: State) -> dict[str, Any]:
         """Each supported proposal becomes a new concept or a further parent of a known one."""
-        await self.turns.wait(state["item"].seq)
-        parent, change = state["concept"], Change()
+        await self.turns.wait(state.item.seq)
+        parent, change = state.concept, Change()
         known: dict[str, Concept] = {}  # keys of this agent's own proposals
-        for proposal in state["proposals"]:
-            source, span = locate(proposal, state["pages"])
+        for proposal in state.proposals:
+            source, span = locate(proposal, state.pages)
             if span is None or source is None:
                 refusal = Decision(
                     kind="drop", subject=proposal.name, outcome="unsupported", reason="quote not on the page"
@@ -185,11 +181,9 @@ class Agents:
 
     async def judge(self, state: State) -> dict[str, Any]:
         """Atomic concepts keep no children; others enqueue the new ones, unless the depth is reached."""
-        concept, item, change = state["concept"], state["item"], state["change"]
+        concept, item, change = state.concept, state.item, state.change
         finer = tuple(dict.fromkeys(c.name for c in change.concepts if c.id != concept.id))
-        question = JudgeAtomic(
-            concept=concept, ancestors=state["ancestors"], finer=finer, pages_read=len(state["pages"])
-        )
+        question = JudgeAtomic(concept=concept, ancestors=state.ancestors, finer=finer, pages_read=len(state.pages))
         reply = await self.llm.ask(question)
         outcome = "atomic" if reply.atomic else "expand"
         verdict = Decision(
@@ -203,7 +197,7 @@ class Agents:
             "change": replace(
                 change,
                 concepts=(judged, *change.concepts),
-                decisions=(*state["decisions"], *change.decisions, verdict),
+                decisions=(*state.decisions, *change.decisions, verdict),
                 enqueue=tuple(FrontierItem(concept=c.id, depth=item.depth + 1) for c in change.concepts if deeper),
                 done=(concept.id,),
                 max_concepts=self.max_concepts,
@@ -211,8 +205,8 @@ class Agents:
         }
 
     async def commit(self, state: State) -> dict[str, Any]:
-        result = self.graph.commit(state["change"])
-        for concept in state["change"].concepts:
+        result = self.graph.commit(state.change)
+        for concept in state.change.concepts:
             if concept.id not in result.dropped:
                 self.dedup.add(concept)
         return {"result": result}
