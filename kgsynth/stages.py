@@ -62,6 +62,10 @@ class StoreConfig:
 
     url: str = ""
 
+    def __post_init__(self) -> None:
+        if "://" in self.url and "@" in self.url:  # it would be saved with the run
+            raise ConfigError("[store] url holds a user or password; put them into NEO4J_USERNAME and NEO4J_PASSWORD")
+
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesizeConfig:

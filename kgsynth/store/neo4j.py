@@ -346,6 +346,10 @@ def _auth() -> tuple[str, str] | None:
 
 
 def _driver(url: str, auth: tuple[str, str] | None) -> Any:
+    if "@" in url:
+        raise StoreError(
+            "the graph store's address holds a user or password; put them into NEO4J_USERNAME, NEO4J_PASSWORD"
+        )
     try:
         from neo4j import GraphDatabase
         from neo4j.exceptions import ConfigurationError
