@@ -50,9 +50,9 @@ class OptimizerConfig:
 class SFTConfig:
     """The cold start: cross-entropy on reference answers of training tasks."""
 
-    steps: int = 45
+    steps: int = 22
     batch_size: int = 32  # tasks per step
-    length_power: float = 0.0  # 0: every token counts the same; 1: every task does, whatever its reply's length
+    length_power: float = 1.0  # 0: every token counts the same; 1: every task does, whatever its reply's length
     checkpoint_every: int = 20
     optimizer: OptimizerConfig = OptimizerConfig()
 
@@ -66,9 +66,9 @@ class SFTConfig:
 class RLConfig:
     """Reinforcement learning with verifiable rewards. Rollouts are sampled at the temperature of [trainer.eval]."""
 
-    steps: int = 120
+    steps: int = 100
     prompts: int = 32  # groups per step
-    samples: int = 8  # rollouts per group
+    samples: int = 12  # rollouts per group
     epochs: int = 1  # passes over each batch of rollouts
     loss: str = "k2.5"
     low: float = -1.0  # k2.5: bounds of log rho; dapo: clip distance below 1
@@ -77,7 +77,7 @@ class RLConfig:
     leave_one_out: bool = False
     explore: float = 0.05  # weight of a task whose last group was unanimous, against p(1-p) <= 0.25 for the others
     checkpoint_every: int = 10
-    optimizer: OptimizerConfig = OptimizerConfig(lr=0.003, adamw_lr=0.003)
+    optimizer: OptimizerConfig = OptimizerConfig(lr=0.002, adamw_lr=0.002)
 
     def __post_init__(self) -> None:
         for key in ("prompts", "epochs", "checkpoint_every", "explore"):
