@@ -566,6 +566,10 @@ STATIC = [
     "gcd = ().__class__.__base__.__subclasses__()",
     "import subprocess\ngcd = 1",
     "match print:\n    case object(__self__=found):\n        gcd = found",
+    "import string\ngcd = eval(\"string.capwords.__globals__['__builtins__']\")",
+    "import string\ngcd = type(string.capwords).__dict__['__globals__'].__get__(string.capwords)",
+    "import string\ngcd = string.Formatter().get_field('0.get_field.__globals__', (string.Formatter(),), {})",
+    "import timeit\ngcd = timeit.Timer",
 ]
 
 
@@ -599,8 +603,12 @@ DYNAMIC = [
     "from statistics import *\ngcd(1, 2)",
     "import fractions\ngcd = getattr(fractions.Fraction.__add__, '__glob' + 'als__')['math'].gcd",
     "import sys\ngcd = getattr(sys, 'mod' + 'ules')['math'].gcd",
-    "import operator\ngcd = operator.attrgetter('__self__')(print).__dict__['__import__']('math').gcd",
+    "import operator\ngcd = operator.attrgetter('__se' + 'lf__')(print).__dict__['__imp' + 'ort__']('math').gcd",
     "__import__('impor' + 'tlib').import_module('math')\ngcd = 1",
+    "import string\nname = 'string.capwords.__glo' + 'bals__'\ngcd = eval(name)['__built' + 'ins__']['__imp' + 'ort__']('math').gcd",
+    "import typing\nhint = '__imp' + 'ort__(\"math\").gcd'\ngcd = typing.ForwardRef(hint)._evaluate({}, {}, frozenset())",
+    "import typing\nclass A:\n    a: '__imp' + 'ort__(\"math\").gcd'\ngcd = typing.get_type_hints(A)['a']",
+    "import string as s\nf = s.Formatter()\ngcd = f.get_field('0.get_field.__glo' + 'bals__', (f,), {})[0]['__built' + 'ins__']['__imp' + 'ort__']('math').gcd",
 ]
 
 

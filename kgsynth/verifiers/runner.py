@@ -124,10 +124,14 @@ def _number(module: str, name: str) -> Any:
 # ---------------------------------------------------------------------------------------- banned modules, at run time
 #
 # While a ban holds, the solution's own imports go through `Ban.load`. It refuses banned modules and hands out copies
-# of the others without their module attributes and without what they took from a banned module. The modules
-# themselves stay whole: `from typing import List` works although typing uses a banned functools.
+# of the others without their module attributes, without what they took from a banned module, and without what
+# follows names in text. The modules themselves stay whole: `from typing import List` works although typing uses a
+# banned functools. Text does not become code: it could not be checked.
 
-HIDDEN = {"modules", "meta_path", "path_hooks", "_getframe", "_current_frames", "attrgetter", "methodcaller"}
+HIDDEN = {
+    "modules", "meta_path", "path_hooks", "_getframe", "_current_frames", "settrace", "setprofile",
+    "attrgetter", "methodcaller", "Formatter", "ForwardRef", "get_type_hints",
+}  # fmt: skip
 
 
 class ForbiddenImport(ImportError):
@@ -144,6 +148,7 @@ class Ban:
         self.reflective = reflective
         self.real_import = builtins.__import__
         self.builtins = {**vars(builtins), "__import__": self.load, "getattr": self.attribute}
+        self.builtins |= dict.fromkeys(("eval", "exec", "compile"), self.run)
 
     def covers(self, name: object) -> bool:
         parts = name.split(".") if isinstance(name, str) else []
@@ -174,6 +179,9 @@ class Ban:
             below = value.__name__.startswith(module.__name__ + ".")
             return self.covers(value.__name__) or not (below or name in public)
         return name in HIDDEN or name in ("__loader__", "__spec__") or self.covers(getattr(value, "__module__", None))
+
+    def run(self, *args: object, **kwargs: object) -> NoReturn:
+        raise ForbiddenImport("text run as code")
 
     def attribute(self, owner: object, name: str, *default: object) -> Any:
         if name in self.reflective:

@@ -7,6 +7,7 @@ plain way to a banned module and the usual reflective ones; they do not claim to
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
 from collections.abc import Iterable, Iterator
 
@@ -20,14 +21,14 @@ TWINS = {
     "pickle": {"_compat_pickle"},
     "math": {"cmath"},
 }
-# Modules that load others by name, or show what is loaded. Under a ban they are banned too.
+# Modules that load others by name, run text as code, or show what is loaded. Under a ban they are banned too.
 LOADERS = {
-    "builtins", "code", "codeop", "ctypes", "_ctypes", "doctest", "gc", "imp", "_imp", "importlib", "inspect",
+    "bdb", "builtins", "cProfile", "code", "codeop", "ctypes", "_ctypes", "doctest", "gc", "imp", "_imp", "importlib", "inspect",
     "_frozen_importlib", "_frozen_importlib_external", "marshal", "modulefinder", "multiprocessing", "os", "pdb",
-    "pickle", "_pickle", "pkgutil", "posix", "_posixsubprocess", "pty", "pydoc", "runpy", "shelve", "subprocess",
-    "test", "trace", "traceback", "unittest", "zipimport",
+    "pickle", "_pickle", "pkgutil", "posix", "_posixsubprocess", "profile", "pty", "pydoc", "rlcompleter", "runpy",
+    "shelve", "subprocess", "test", "timeit", "trace", "traceback", "unittest", "zipimport",
 }  # fmt: skip
-# Attributes that lead from an object to the module or frame it came from.
+# Attributes that lead from an object to the module or frame it came from. Text that names one is a way to it as well.
 REFLECTIVE = {
     "__builtins__", "__closure__", "__code__", "__getattribute__", "__globals__", "__import__", "__loader__",
     "__self__", "__spec__", "__subclasses__", "_getframe", "ag_frame", "cr_frame", "f_back", "f_builtins",
@@ -87,6 +88,8 @@ def _breaks(node: ast.AST, banned: frozenset[str]) -> bool:
             return bool(REFLECTIVE & set(attrs))
         case ast.Name(id=name):
             return name in REFLECTIVE - {"__import__"}
+        case ast.Constant(value=str(text)):
+            return not REFLECTIVE.isdisjoint(re.findall(r"\w+", text))
     return False
 
 
