@@ -157,14 +157,20 @@ class Shape:
     settings: tuple[tuple[str, Any], ...] = ()
 
     def call(self, rng: random.Random, *, in_order: bool = False) -> Call:
-        """A call; `in_order` sorts its lists, for functions that presuppose it."""
+        """A call; `in_order` sorts its sequences, strings too, for functions that presuppose it."""
         args = [KINDS[kind](rng) for kind in self.kinds]
         if len(args) > 1 and rng.random() < ECHO:
             same_kind, first = self.kinds[0] == self.kinds[-1], args[0]
             if same_kind or (isinstance(first, list | str | tuple) and len(first)):
                 args[-1] = first if same_kind else rng.choice(first)
-        ordered = [sorted(arg) if in_order and isinstance(arg, list) else arg for arg in args]
-        return Call(args=tuple(ordered), kwargs=dict(self.settings))
+        return Call(args=tuple(map(_in_order, args) if in_order else args), kwargs=dict(self.settings))
+
+
+def _in_order(value: Any) -> Any:
+    """The same kind of sequence with its items in ascending order; anything else as it is."""
+    if isinstance(value, str):
+        return "".join(sorted(value))
+    return type(value)(sorted(value)) if isinstance(value, list | tuple | bytes) else value
 
 
 def shapes(arguments: ast.arguments, rng: random.Random, most: int = 160) -> list[Shape]:

@@ -109,7 +109,19 @@ def probe(function: Function, sandbox: Sandbox, least: int) -> Probe:
     )
     if fault := no_oracle(function):
         return Probe(subject=subject, check="oracle", fault=fault)
-    return _compared(subject, known_calls(function, sandbox), _mutated(subject), sandbox, least)
+    trials = known_calls(function, sandbox)
+    if _changes_arguments(subject, trials, sandbox):
+        fault = f"{subject.label}: it changes its arguments, and tests see only what is returned"
+        return Probe(subject=subject, check="oracle", fault=fault)
+    return _compared(subject, trials, _mutated(subject), sandbox, least)
+
+
+def _changes_arguments(subject: Subject, trials: Sequence[Trial], sandbox: Sandbox) -> bool:
+    """Whether a call that returned left an argument other than it was, as far as its repr tells."""
+    watch = "def _watched(*args, **kwargs):\n    before = repr((args, kwargs))"
+    source = f"{subject.real}\n{watch}\n    {subject.name}(*args, **kwargs)\n    return repr((args, kwargs)) != before"
+    calls = [t.call for t in trials if t.outcome.kind == "returned"]
+    return any(t.outcome.value is True for t in _run(source, "_watched", calls, sandbox))
 
 
 def probe_chain(inner: Probe, outer: Function, call: str, signature: str, sandbox: Sandbox, least: int) -> Probe:
