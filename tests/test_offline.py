@@ -52,6 +52,15 @@ def test_proposes_terms_then_sections_with_quotes_from_the_page() -> None:
     assert items[0].definition == "Binary heaps store their items in one array."
 
 
+def test_a_class_may_be_named_like_a_section_title() -> None:
+    """`Exception` is a concept; were it left out, nothing would tie its subclasses to BaseException."""
+    terms = [("Exception", "Base class for all non-exit exceptions."), ("Exceptions", "What this page lists.")]
+    text = "# BaseException\n\n" + "\n\n".join(f"**{name}**: {told}" for name, told in terms)
+    shown = page("BaseException", text, terms=terms)
+    items = ask(Propose(concept=Concept(name="BaseException", domain="language"), pages=(shown,))).items
+    assert [p.name for p in items] == ["Exception"]
+
+
 def test_what_a_section_defines_is_found_below_the_section() -> None:
     text = (
         "# Heaps\n\nA heap keeps its smallest item first.\n\n## Kinds of heaps\n\nHeaps differ in how they are linked.\n\n"

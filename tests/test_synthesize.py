@@ -27,7 +27,7 @@ from kgsynth.sample import Sample, SampleConfig, plan
 from kgsynth.sandbox import Sandbox, open_sandbox
 from kgsynth.store.embedded import EmbeddedStore
 from kgsynth.synthesize import Rejection, SynthesisEnv, draft, survey
-from kgsynth.synthesize.choice import _words, relations
+from kgsynth.synthesize.choice import _words, distractors, relations, unrelated
 from kgsynth.synthesize.implement import wrong_sources
 from kgsynth.synthesize.inputs import shapes
 from kgsynth.synthesize.oracle import probe, probe_chain
@@ -209,6 +209,35 @@ def test_choices_have_exactly_one_right_option(tasks: list[Task], corpus: Corpus
         assert {letter for letter, name in options.items() if name in right} == {task.verifier.params["correct"]}
         assert not {n for n in options.values() if n in (below | above)} - right
         assert len(task.prompt) < 300
+
+
+def test_a_missing_edge_makes_no_second_option_right(corpus: Corpus, sandbox: Sandbox) -> None:
+    """TypeError is an Exception, a LifoQueue a queue, a defaultdict a collection, whatever the graph knows of it."""
+
+    async def wrong_options() -> dict[str, set[str]]:
+        env = await make_env(corpus, sandbox)
+        graph = env.graph
+        top = {
+            n: graph.add(Concept(name=n, domain="x")) for n in ("BaseException", "Queues and caches", "Data structures")
+        }
+        exception = graph.add(Concept(name="Exception", domain="x"), [top["BaseException"]])
+        graph.add(Concept(name="ValueError", domain="x"), [exception])
+        graph.add(Concept(name="queue.Queue", domain="x"), [top["Queues and caches"]])
+        deque = graph.add(Concept(name="collections.deque", domain="x"), [top["Data structures"]])
+        for name in ("TypeError", "queue.LifoQueue", "collections.defaultdict"):
+            graph.add(Concept(name=name, domain="x"))
+        await survey(env)
+        found = {name: {c.name for c in unrelated(concept, env)} for name, concept in top.items()}
+        (asked,) = (r for r in relations(top["Data structures"], env) if r.target == deque.id)
+        near = distractors(top["Data structures"], asked, env, random.Random(0))
+        return found | {"distractors": {c.name for c in near}}
+
+    found = asyncio.run(wrong_options())
+    assert "TypeError" not in found["BaseException"]
+    assert "queue.LifoQueue" in found["BaseException"]
+    assert "queue.LifoQueue" not in found["Queues and caches"]
+    assert "TypeError" in found["Queues and caches"]
+    assert "collections.defaultdict" not in found["distractors"]
 
 
 def test_letters_are_balanced(corpus: Corpus, sandbox: Sandbox) -> None:

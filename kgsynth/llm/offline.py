@@ -27,10 +27,10 @@ from kgsynth.llm.questions import (
 )
 from kgsynth.web import Heading, Page
 
-# Section titles that structure a page but name no concept.
+# Section titles that structure a page but name no concept, in the number they are written in: "Exceptions" heads a
+# list, `Exception` is a class.
 BOILERPLATE = frozenset(
-    name_key(t)
-    for t in (
+    (
         "see also,example,examples,note,notes,description,synopsis,overview,introduction,contents,table of contents,index,"
         "references,related topics,summary,usage,options,parameters,return value,copyright,license,authors,bugs,history,"
         "functions,classes,methods,members,attributes,constants,exceptions,data,submodules,modules,base classes,"
@@ -76,7 +76,7 @@ def propose(question: Propose) -> Proposals:
         for scope in _scopes(page, question):
             for proposal in _shown(number, page, scope):
                 key = name_key(proposal.name)
-                if key and key not in own and key not in BOILERPLATE:
+                if key and key not in own and proposal.name.casefold() not in BOILERPLATE:
                     items.setdefault(key, proposal)
     return Proposals(items=list(items.values())[: question.limit])
 
@@ -113,7 +113,7 @@ def _shown(number: int, page: Page, scope: range) -> Iterator[Proposal]:
         lead = _lead(page, heading) if heading.level > 1 and heading.start in scope else ""
         if len(lead) >= 20 and not any(heading.start in part for part in inside):
             made = list(_proposal(number, heading.text, lead, lead[:1200]))
-            if made and name_key(made[0].name) not in BOILERPLATE:
+            if made and made[0].name.casefold() not in BOILERPLATE:
                 inside.append(range(heading.end, _section_end(page, heading)))
                 found.append((heading.start, made[0]))
     for item in page.definitions:

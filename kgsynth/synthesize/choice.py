@@ -2,8 +2,9 @@
 
 Why the reward is unarguable: the graph is a DAG of narrower-topic edges, each justified by a source. Exactly one option
 is a descendant (ancestor) of the concept; the three others are neither descendants nor ancestors, share no word with the
-concept, and neither definition mentions the other's name, so a missing edge cannot make a second option right. The answer
-is one letter, and the letters are shuffled by the sample's seed.
+concept or the right option, neither definition mentions the other's name, and no page about one names the other or what
+lies below it as code ("Bases: `Exception`"), so a missing edge cannot make a second option right. The answer is one
+letter, and the letters are shuffled by the sample's seed.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from kgsynth.concept import Concept, content_id, name_key
+from kgsynth.retrieve import is_about
 from kgsynth.sample import Sample
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject, rng_of
 from kgsynth.synthesize.material import Material
 from kgsynth.task import Task, VerifierSpec
+from kgsynth.web import Hit
 
 LETTERS = "ABCD"
-WEAK = frozenset("and or of the a an in for to with by as on module modules function functions class package".split())
+WEAK = frozenset("and or of the a an in for to with by as on module function class package".split())
+CODE = re.compile(r"`([^`\n]{1,80})`")
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,22 @@ def relations(concept: Concept, env: SynthesisEnv) -> list[Relation]:
 
 def unrelated(concept: Concept, env: SynthesisEnv) -> Iterator[Concept]:
     """Concepts that are certainly neither finer nor coarser than this one."""
-    tied = {c.id for c in (concept, *env.graph.descendants(concept), *env.graph.ancestors(concept))}
-    yield from (other for other in env.concepts if other.id not in tied and not _look_related(concept, other))
+    above = _above_by_page(concept, env)
+    tied = {c.id for c in (concept, *env.graph.descendants(concept), *env.graph.ancestors(concept))} | above
+    for other in env.concepts:
+        if other.id not in tied and concept.id not in _above_by_page(other, env) and not _look_related(concept, other):
+            yield other
+
+
+def _above_by_page(concept: Concept, env: SynthesisEnv) -> frozenset[str]:
+    """Ids of the concepts that pages about this one name as code, and of everything above those."""
+    if concept.id not in env.named:
+        material = (env.material or {}).get(concept.id)
+        pages = [p for p in (material.pages if material else ()) if is_about(concept, Hit(url=p.url, title=p.title))]
+        marked = {name_key(name) for page in pages for name in CODE.findall(page.source.text)}
+        found = [c for c in env.concepts if c.id != concept.id and not marked.isdisjoint(c.keys)]
+        env.named[concept.id] = frozenset(a.id for c in found for a in (c, *env.graph.ancestors(c)))
+    return env.named[concept.id]
 
 
 def _look_related(a: Concept, b: Concept) -> bool:
@@ -104,14 +122,14 @@ def _definition(concept: Concept) -> str:
 
 @lru_cache(maxsize=65536)
 def _words(concept: Concept) -> frozenset[str]:
-    return frozenset(word for key in concept.keys for word in re.split(r"[ ._]+", key)) - WEAK
+    return frozenset(name_key(word) for key in concept.keys for word in re.split(r"[ ._]+", key)) - WEAK
 
 
 def distractors(concept: Concept, relation: Relation, env: SynthesisEnv, rng: random.Random) -> list[Concept]:
     """Three unrelated concepts: of about the target's level, so that its level tells nothing, then from near the concept."""
     graph, target = env.graph, env.graph[relation.target]
     near = _near(concept, env)
-    pool = [other for other in unrelated(concept, env) if not set(other.keys) & set(target.keys)]
+    pool = [other for other in unrelated(concept, env) if not _words(other) & _words(target)]
     rng.shuffle(pool)
     level = graph.level(target)
     return sorted(pool, key=lambda other: (abs(graph.level(other) - level), other.id not in near))[:3]

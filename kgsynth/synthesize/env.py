@@ -71,6 +71,7 @@ class SynthesisEnv:
     material: dict[str, Material] | None = None  # filled by the survey
     probes: dict[str, asyncio.Future[Probe]] = field(default_factory=dict, repr=False)  # by dotted function name
     calls: dict[str, asyncio.Future[list[Trial]]] = field(default_factory=dict, repr=False)  # likewise
+    named: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)  # by concept id: see `choice.py`
     _words: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)
     _licences: dict[str, str] = field(default_factory=dict, repr=False)
 
