@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from kgsynth.errors import RunError
 from kgsynth.graph import ConceptGraph
 from kgsynth.run import RunFolder
 from kgsynth.stages import Recipe, load_kept
@@ -17,18 +18,22 @@ TRAINING = ("reward_before", "reward_after", "heldout_before", "heldout_after")
 
 def summarize(recipe: Recipe) -> dict[str, Any]:
     """Keys: concepts, edges, cycles, multi_parent_share, unsupported_edges, tasks, tasks_by_type, rejected,
-    reward_before, reward_after, heldout_before, heldout_after (None: not trained yet), seconds (of all stages)."""
+    reward_before, reward_after, heldout_before, heldout_after (None: not trained yet), seconds (of all stages).
+
+    Raises RunError when there is no run, or a file of it is damaged."""
     folder = RunFolder(recipe.run.folder)
+    if not folder.path.is_dir():
+        raise RunError(f"there is no run folder {folder.path}; make one with `kgsynth run RECIPE.toml`")
     tasks = load_kept(folder)
     result = _training(folder / "train" / "result.json")
-    stages = sum(row["seconds"] for row in folder.rows("stages.jsonl"))
+    stages = sum(row["seconds"] for row in folder.rows("stages.jsonl", needs=("seconds",)))
     return {
         **_graph(recipe, folder),
         "tasks": len(tasks),
         "tasks_by_type": dict(sorted(Counter(t.type for t in tasks).items())),
         "rejected": len(folder.rows("rejected.jsonl")),
         **{key: result.get(key) for key in TRAINING},
-        "seconds": round(stages + result.get("seconds", 0.0), 1),
+        "seconds": round(sum(row["seconds"] for row in folder.rows("stages.jsonl")), 1),
     }
 
 
@@ -46,4 +51,7 @@ def _graph(recipe: Recipe, folder: RunFolder) -> dict[str, Any]:
 
 
 def _training(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    try:
+        return dict(json.loads(path.read_bytes())) if path.exists() else {}
+    except (ValueError, TypeError) as error:
+        raise RunError(f"{path} is damaged ({error}); delete it and train again: `trainer run RECIPE.toml`") from error
