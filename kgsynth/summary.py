@@ -33,7 +33,7 @@ def summarize(recipe: Recipe) -> dict[str, Any]:
         "tasks_by_type": dict(sorted(Counter(t.type for t in tasks).items())),
         "rejected": len(folder.rows("rejected.jsonl")),
         **{key: result.get(key) for key in TRAINING},
-        "seconds": round(sum(row["seconds"] for row in folder.rows("stages.jsonl")), 1),
+        "seconds": round(stages, 1),
     }
 
 
