@@ -35,7 +35,7 @@ Results: runs/<name>/train/result.json, runs/<name>/metrics.jsonl, `tensorboard 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit code 0, or 2 with one clear message when the recipe, the tasks or the run folder are at fault."""
+    """Exit code 0; 2 with one clear message when the recipe, the tasks or the run folder are at fault; 130 on Ctrl-C."""
     arguments = _parser().parse_args(argv)
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # read when torch loads: idle threads must not spin
     warnings.filterwarnings("ignore", category=SyntaxWarning)  # verifiers parse whatever the policy wrote
@@ -47,6 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.print(f"[bold red]{type(error).__name__}[/]: ", end="")
         console.print(str(error), markup=False, highlight=False, soft_wrap=True)
         return 2
+    except KeyboardInterrupt:
+        console.print("trainer: stopped; the same command goes on from the last checkpoint")
+        return 130
     print(json.dumps(result))
     return 0
 
@@ -63,10 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     for name, text in helps.items():
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("recipe", metavar="RECIPE.toml")
-        command.add_argument(
-            "--set", dest="overrides", action="append", default=[], metavar="TABLE.KEY=VALUE",
-            help="override a setting, e.g. --set trainer.rl.steps=20",
-        )  # fmt: skip
+        command.add_argument("overrides", nargs="*", metavar="table.key=value", help="e.g. trainer.rl.steps=20")
         if name == "eval":
             command.add_argument("--stage", choices=("sft", "rl"), default="rl", help="default: %(default)s")
     return parser
@@ -109,7 +109,8 @@ class _bars:
         return self._show
 
     def __exit__(self, *_: object) -> None:
-        self._bar.stop()
+        if self._console.is_terminal:
+            self._bar.stop()
 
     def _show(self, stage: str, step: int, steps: int, text: str) -> None:
         if not self._console.is_terminal:

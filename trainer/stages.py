@@ -240,7 +240,7 @@ def _check_unchanged(recipe: Recipe, tasks: TaskSet) -> None:
 
 def _log_stage(recipe: Recipe, stage: str, seconds: float, counts: dict[str, int]) -> None:
     with (recipe.run_dir / "stages.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"stage": stage, "seconds": seconds, "counts": counts}) + "\n")
+        file.write(json.dumps({"stage": stage, "seconds": seconds, "ended": "done", "counts": counts}) + "\n")
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

@@ -56,7 +56,7 @@ def test_a_run_ends_with_its_numbers_and_a_second_one_trains_nothing(
     measured = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert measured["train"]["reward"] == result["reward_after"], "the same weights, tasks and seed"
 
-    changed = ["run", str(recipe_file), "--set", "trainer.rl.samples=3"]
+    changed = ["run", str(recipe_file), "trainer.rl.samples=3"]
     assert main(changed) == 2
     message = capsys.readouterr().err
     assert "rl.samples = 4" in message
