@@ -38,7 +38,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args.command(args)
     except KgsynthError as error:
-        print(f"kgsynth: {type(error).__name__}: {error}", file=sys.stderr)
+        print(f"kgsynth: {type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(
+            f"kgsynth: {error}; put that right (space, rights), and the same command goes on from here", file=sys.stderr
+        )
         return 1
     except KeyboardInterrupt:
         print("kgsynth: stopped; the same command goes on from here", file=sys.stderr)
@@ -89,10 +94,6 @@ def report_command(args: argparse.Namespace) -> None:
     from kgsynth.report import write_report
 
     recipe = _recipe(args)
-    if not recipe.run.folder.exists():
-        from kgsynth.errors import RunError
-
-        raise RunError(f"there is no run in {recipe.run.folder}; make one with `kgsynth run {args.recipe}`")
     path = write_report(recipe.run.folder)
     print(f"report: {path}")
     _print_json({**_summary(recipe), "report": str(path)})
@@ -135,7 +136,12 @@ def _synthesize(run: Run) -> None:
 
     with synthesizing(run.recipe.sample.tasks) as show:
         tasks = make_tasks(run, show)
-    print(f"synthesize: {tasks!r}")
+    fewer = (
+        "; no more could be made from this graph, rejected.jsonl says why"
+        if len(tasks) < run.recipe.sample.tasks
+        else ""
+    )
+    print(f"synthesize: {tasks!r}{fewer}")
 
 
 def _summary(recipe: Recipe) -> dict[str, Any]:

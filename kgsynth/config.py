@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import math
 import tomllib
 import types
 import typing
@@ -27,6 +28,12 @@ class RunConfig:
 
     name: str = "demo"
     dir: str = "runs"
+
+    def __post_init__(self) -> None:
+        if self.name in ("", ".", "..") or {"/", "\0"} & set(self.name):
+            raise ConfigError(
+                f"[run] name must be the name of a folder, without a slash, not {self.name!r}; see [run] dir"
+            )
 
     @property
     def folder(self) -> Path:
@@ -104,8 +111,8 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     if origin is not None and issubclass(origin, Mapping):
         _check(isinstance(value, dict), value, "a table", where)
         return {key: _convert(args[1], item, f"{where}.{key}") for key, item in value.items()}
-    if hint is float and type(value) is int:
-        return float(value)
+    if hint is float and type(value) in (int, float):
+        return float(_check(math.isfinite(value), value, "a finite number", where))
     return _check(type(value) is hint, value, f"of type {getattr(hint, '__name__', hint)}", where)
 
 

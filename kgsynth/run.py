@@ -10,7 +10,7 @@ import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from kgsynth.config import flatten, to_toml
 from kgsynth.errors import RunError
@@ -36,7 +36,7 @@ class RunFolder:
     def lock(self, say: Callable[[str], None], poll: float = 0.2) -> Iterator[None]:
         """Hold the folder; while another process holds it, say so once and wait. The kernel frees it on any death."""
         self.create()
-        with open(self / ".lock", "a+", encoding="utf-8") as file:
+        with self._open_lock() as file:
             told = False
             while True:
                 try:
@@ -52,6 +52,14 @@ class RunFolder:
             file.flush()
             yield
 
+    def _open_lock(self) -> TextIO:
+        try:
+            return open(self / ".lock", "a+", encoding="utf-8")
+        except OSError as error:
+            raise RunError(
+                f"cannot write into {self.path}: {error.strerror}; set [run] dir to another place"
+            ) from error
+
     def _holder(self) -> str:
         return (self / ".lock").read_text(encoding="utf-8").strip() or "?"
 
@@ -62,7 +70,7 @@ class RunFolder:
         """
         path, text = self / "config.toml", to_toml(tables)
         if path.exists():
-            old, new = (flatten(tomllib.loads(t)) for t in (path.read_text(encoding="utf-8"), text))
+            old, new = self._settings(path), flatten(tomllib.loads(text))
             free = tuple(may_change)
             keys = [k for k in sorted(old.keys() | new.keys()) if old.get(k) != new.get(k) and not k.startswith(free)]
             if keys:
@@ -72,6 +80,12 @@ class RunFolder:
                     f"choose another [run] name, or delete {self.path} to start over"
                 )
         write_atomically(path, text)
+
+    def _settings(self, path: Path) -> dict[str, Any]:
+        try:
+            return flatten(tomllib.loads(path.read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise RunError(f"{path} is damaged ({error}); delete it if {self.path} belongs to this recipe") from error
 
     def append(self, name: str, row: Mapping[str, Any] | str) -> None:
         """Add one line to a JSONL file, on disk when this returns."""
@@ -91,19 +105,23 @@ class RunFolder:
                 with path.open("r+b") as file:
                     file.truncate(whole)
 
-    def rows(self, name: str) -> list[dict[str, Any]]:
-        """The finished lines of a JSONL file; none when there is no file. Raises RunError naming file and line."""
+    def rows(self, name: str, needs: Iterable[str] = ()) -> list[dict[str, Any]]:
+        """The finished lines of a JSONL file; none when there is no file. Raises RunError naming file and line for one
+        that is no object or lacks a key that is needed."""
         path = self / name
         if not path.exists():
             return []
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-        return [self._parse(name, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+        lines = path.read_bytes().split(b"\n")[:-1]
+        return [self._parse(name, number, line, set(needs)) for number, line in enumerate(lines, 1) if line.strip()]
 
-    def _parse(self, name: str, number: int, line: str) -> dict[str, Any]:
+    def _parse(self, name: str, number: int, line: bytes, needs: set[str]) -> dict[str, Any]:
         try:
-            return json.loads(line)
+            row = json.loads(line)
+            if not isinstance(row, dict) or not needs <= row.keys():
+                raise ValueError(f"not an object with {', '.join(sorted(needs))}" if needs else "not an object")
         except ValueError as error:
             raise RunError(f"{self / name}:{number} is damaged ({error}); delete the line or the folder") from error
+        return row
 
 
 def write_atomically(path: Path, text: str) -> None:

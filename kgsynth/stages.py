@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from kgsynth.config import RunConfig, build_all, read_toml
 from kgsynth.embed import Embedder, open_embedder
@@ -34,7 +34,7 @@ from kgsynth.run import RunFolder
 from kgsynth.sample import Sample, SampleConfig, cell_of, plan
 from kgsynth.sandbox import open_sandbox
 from kgsynth.store import open_store
-from kgsynth.synthesize import Rejection, SynthesisEnv, draft, survey
+from kgsynth.synthesize import Rejection, SynthesisEnv, draft, survey, task_type
 from kgsynth.task import Task, TaskSet
 from kgsynth.validate import prompt_key, validate
 from kgsynth.web.corpus import Corpus, CorpusConfig, open_corpus
@@ -71,7 +71,7 @@ class StoreConfig:
 class SynthesizeConfig:
     """[synthesize]: how tasks are made."""
 
-    sandbox: str = "bubblewrap"
+    sandbox: Literal["bubblewrap"] = "bubblewrap"
     drafts: int = 4  # at work at the same time
     samples_per_task: float = 4.0  # give up when this many samples per wanted task are drawn
 
@@ -106,7 +106,10 @@ class Recipe:
 
 def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
     """Read a recipe. Raises ConfigError naming the file and the key that is wrong."""
-    return Recipe(**build_all(read_toml(path, overrides), TABLES, ignore={"trainer"}, where=str(path)))
+    recipe = Recipe(**build_all(read_toml(path, overrides), TABLES, ignore={"trainer"}, where=str(path)))
+    for name in recipe.sample.types:
+        task_type(name)
+    return recipe
 
 
 class Run:
@@ -213,7 +216,7 @@ def make_tasks(run: Run, on_progress: Callable[[int, int, int], None] = lambda *
     depend on how many are drafted at once, nor on where the stage was stopped before.
     """
     tasks = load_kept(run.folder)
-    rejected = run.folder.rows("rejected.jsonl")
+    rejected = run.folder.rows("rejected.jsonl", needs=("index", "check"))
     if len(tasks) >= run.recipe.sample.tasks or any(row["check"] == "exhausted" for row in rejected):
         return TaskSet(tasks)
     with run.stage("synthesize") as counts:

@@ -142,7 +142,7 @@ class TaskSet(Sequence[Task]):
         """Read JSONL. Raises TaskError naming file and line, DuplicateError on a repeated id."""
         tasks = []
         try:
-            lines = Path(path).read_text(encoding="utf-8").split("\n")
+            lines = Path(path).read_text(encoding="utf-8", errors="replace").split("\n")
         except OSError as error:
             raise TaskError(f"cannot read tasks from {path}: {error.strerror}; make them with `kgsynth run`") from error
         for number, line in enumerate(lines, 1):
@@ -150,5 +150,8 @@ class TaskSet(Sequence[Task]):
                 try:
                     tasks.append(Task.from_json(line))
                 except TaskError as error:
-                    raise TaskError(f"{path}:{number}: {error}") from error
-        return cls(tasks)
+                    raise TaskError(f"{path}:{number}: {error}; delete the line, the next run replaces it") from error
+        try:
+            return cls(tasks)
+        except DuplicateError as error:
+            raise DuplicateError(f"{path}: {error}; delete the repeated lines") from error

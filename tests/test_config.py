@@ -53,6 +53,7 @@ def test_builds_nested_tables() -> None:
         ("items = [{weight = 1.0}]", r"\[t\] items\[0\].*name"),
         ("items = [{name = 'a', wait = 1}]", r"\[t\] items\[0\]: unknown key 'wait'"),
         ("items = 3", r"\[t\] items must be a list"),
+        ("shares = {x = nan}", r"\[t\] shares.x must be a finite number, not nan"),
         ("shares = {x = 'much'}", r"\[t\] shares.x must be of type float"),
         ("cap = 'x'", r"\[t\] cap must be int"),
     ],
@@ -102,6 +103,23 @@ values = st.recursive(
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), values, max_size=4))
 def test_toml_out_and_in(table: dict) -> None:
     assert tomllib.loads(to_toml({"t": table})).get("t", {}) == table
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ('run.name=""', r"\[run\] name must be the name of a folder"),
+        ("run.name=../elsewhere", r"\[run\] name must be the name of a folder"),
+        ("grow.lease_seconds=-1", r"\[grow\] lease_seconds must be above 0"),
+        ("grow.agent.children=0", r"\[grow.agent\] children must be at least 1"),
+        ("sample.types={riddle=1}", r"unknown task type 'riddle'; known: choice, cloze"),
+        ("synthesize.sandbox=none", r"\[synthesize\] sandbox must be one of 'bubblewrap'"),
+        ("synthesize.samples_per_task=inf", r"samples_per_task must be a finite number"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_refused_before_anything_is_made(override: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_recipe(RECIPES[0], [override])
 
 
 def test_flatten() -> None:

@@ -35,6 +35,19 @@ def test_a_damaged_middle_line_is_named(folder: RunFolder) -> None:
         folder.rows("x.jsonl")
 
 
+@pytest.mark.parametrize("line", [b'{"a": "\xff"}', b"[1]", b'{"b": 1}'])
+def test_a_line_that_is_no_row_is_named(folder: RunFolder, line: bytes) -> None:
+    (folder / "x.jsonl").write_bytes(b'{"a": 1}\n' + line + b"\n")
+    with pytest.raises(RunError, match=r"x\.jsonl:2 is damaged .*; delete the line"):
+        folder.rows("x.jsonl", needs=("a",))
+
+
+def test_a_damaged_configuration_is_named(folder: RunFolder) -> None:
+    (folder / "config.toml").write_text("[x")
+    with pytest.raises(RunError, match=r"config\.toml is damaged"):
+        folder.claim({"sample": {"seed": 1}})
+
+
 def test_missing_file_has_no_rows(folder: RunFolder) -> None:
     folder.mend("none.jsonl")
     assert folder.rows("none.jsonl") == []

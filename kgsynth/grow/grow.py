@@ -55,6 +55,8 @@ class GrowConfig:
         for key in ("max_concepts", "max_depth", "agents", "attempts"):
             if getattr(self, key) < 1:
                 raise ConfigError(f"[grow] {key} must be at least 1, not {getattr(self, key)}")
+        if self.lease_seconds <= 0:
+            raise ConfigError(f"[grow] lease_seconds must be above 0, not {self.lease_seconds}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from kgsynth.concept import Concept, Decision, Edge, Source
+from kgsynth.errors import ConfigError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,9 +113,15 @@ def open_store(url: str) -> GraphStore:
     """`sqlite:PATH` (or a bare path) opens the embedded store; `bolt://` or `neo4j://` (with `+s`, `+ssc`) the Neo4j one.
 
     Credentials come from the environment: `NEO4J_USERNAME`, `NEO4J_PASSWORD`; the database from `NEO4J_DATABASE`.
+    Raises ConfigError for any other scheme, StoreError when the store cannot be opened.
     """
-    scheme = url.split(":", 1)[0]
-    if scheme.split("+")[0] in {"bolt", "neo4j"}:
+    scheme, slashes, _ = url.partition("://")
+    server = scheme.split("+")[0] in {"bolt", "neo4j"}
+    if slashes and not server:
+        raise ConfigError(
+            f"[store] url {url!r} is of no known kind; use sqlite:PATH, bolt://HOST:PORT or neo4j://HOST:PORT"
+        )
+    if server:
         from kgsynth.store.neo4j import Neo4jStore
 
         return Neo4jStore(url)

@@ -51,7 +51,7 @@ async def survey(env: SynthesisEnv) -> Capacity:
     material = env.material
 
     def capacity(kind: str, concept: Concept) -> int:
-        return _type(kind).capacity(material[concept.id], env)
+        return task_type(kind).capacity(material[concept.id], env)
 
     return capacity
 
@@ -63,13 +63,14 @@ async def draft(sample: Sample, env: SynthesisEnv) -> Task | Rejection:
     """
     await survey(env)
     assert env.material is not None
-    return await _type(sample.type).draft(sample, env.material[sample.concept], env)
+    return await task_type(sample.type).draft(sample, env.material[sample.concept], env)
 
 
-def _type(name: str) -> TaskType:
+def task_type(name: str) -> TaskType:
+    """The registered type. Raises ConfigError naming those that are."""
     if name not in TYPES:
         raise ConfigError(f"[sample.types] unknown task type {name!r}; known: {', '.join(sorted(TYPES))}")
     return TYPES[name]
 
 
-__all__ = ["TYPES", "DraftConfig", "Rejection", "SynthesisEnv", "TaskType", "draft", "register", "survey"]
+__all__ = ["TYPES", "DraftConfig", "Rejection", "SynthesisEnv", "TaskType", "draft", "register", "survey", "task_type"]

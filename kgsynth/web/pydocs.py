@@ -86,7 +86,9 @@ def described_modules() -> list[dict[str, Any]]:
     names = sorted(set(targets), key=lambda n: (n != "builtins", n.count("."), n))
     command = [sys.executable, "-I", "-X", "utf8", str(Path(introspect.__file__)), *names]
     try:
-        child = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=120, check=True)
+        child = subprocess.run(
+            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=120, check=True, start_new_session=True
+        )
     except (OSError, subprocess.SubprocessError) as error:
         detail = (getattr(error, "stderr", b"") or b"").decode(errors="replace")[-500:]
         raise CorpusError(
