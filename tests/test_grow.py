@@ -15,11 +15,13 @@ from kgsynth.concept import name_key
 from kgsynth.embed import HashingEmbedder
 from kgsynth.errors import ConfigError, LLMError
 from kgsynth.graph import ConceptGraph
+from kgsynth.grow.agent import AgentConfig
 from kgsynth.grow.grow import GrowConfig, GrowReport, Seed, grow
 from kgsynth.llm import LLM
 from kgsynth.llm.offline import OfflineExtractive
 from kgsynth.llm.openai import LLMConfig, OpenAIChat
 from kgsynth.store.embedded import EmbeddedStore
+from kgsynth.web import Hit
 from kgsynth.web.corpus import CorpusConfig, open_corpus
 from kgsynth.web.read import Reader
 from tests.fake_openai import FakeOpenAI, Script, faulty, malformed, refusal, stalled
@@ -95,6 +97,27 @@ def test_grows_what_the_pages_say(folder: Path, tmp_path: Path) -> None:
     assert report.researched == len(graph)
     atomic = {name_key(c.name) for c in graph if c.atomic}
     assert atomic == {name_key(n) for n in ("tries", "binary heaps", "open addressing", "rotation")}
+
+
+def test_the_page_named_like_the_concept_is_read(folder: Path) -> None:
+    """Also when only one query finds it, and all queries find others."""
+    corpus = open_corpus(CorpusConfig(builtin=False, paths=(str(folder),), cache=False), HashingEmbedder())
+    pages = {name: next(url for url in corpus.urls() if name in url) for name in ("/heaps", "/trees", "hash-tables")}
+
+    class Ranked:
+        name = "ranked"
+
+        async def search(self, query: str, k: int) -> list[Hit]:
+            found = [pages["/trees"], pages["hash-tables"]] + [pages["/heaps"]] * (query == "heaps")
+            return [Hit(url=url, title=url.rsplit("/", 1)[-1].removesuffix(".md")) for url in found]
+
+    graph = ConceptGraph(EmbeddedStore(":memory:"))
+    config = GrowConfig(seeds=(Seed(name="heaps", domain="data"),), agent=AgentConfig(pages=2), max_depth=1)
+    work = grow(
+        graph, config, llm=OfflineExtractive(), search=Ranked(), reader=Reader(corpus), embedder=HashingEmbedder()
+    )
+    asyncio.run(work)
+    assert "binary heaps" in {c.name for c in graph}
 
 
 def test_a_concept_found_twice_is_reused_whatever_its_spelling(folder: Path, tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from kgsynth.concept import Concept, Decision, Edge, Source, SourceSpan, merge_unique
+from kgsynth.concept import Concept, Decision, Edge, Source, SourceSpan, merge_unique, name_key
 from kgsynth.dedup import Dedup
-from kgsynth.errors import WebError
+from kgsynth.errors import ConfigError, WebError
 from kgsynth.graph import ConceptGraph
 from kgsynth.llm import LLM
 from kgsynth.llm.questions import JudgeAtomic, PlanQueries, Proposal, Propose, SameConcept
@@ -40,6 +40,11 @@ class AgentConfig:
     pages: int = 3  # read at most
     children: int = 12  # proposed at most
     page_chars: int = 6000  # of each page shown to a model
+
+    def __post_init__(self) -> None:
+        for setting in fields(self):
+            if getattr(self, setting.name) < 1:
+                raise ConfigError(f"[grow.agent] {setting.name} must be at least 1, not {getattr(self, setting.name)}")
 
 
 @dataclass(kw_only=True)
@@ -103,14 +108,15 @@ class Agents:
         return {"queries": (await self.llm.ask(question)).queries[: self.config.queries]}
 
     async def find(self, state: State) -> dict[str, Any]:
-        """Hits of all queries, fused by reciprocal rank."""
+        """Hits of all queries: pages titled like the concept, then the others, fused by reciprocal rank."""
         found = await asyncio.gather(*(self.search.search(q, self.config.hits_per_query) for q in state.queries))
         scores: dict[str, float] = {}
         hits = {hit.url: hit for ranked in found for hit in ranked}
         for ranked in found:
             for rank, hit in enumerate(ranked):
                 scores[hit.url] = scores.get(hit.url, 0.0) + 1 / (60 + rank)
-        best = sorted(hits, key=lambda url: (-scores[url], url))
+        own = {url for url, hit in hits.items() if name_key(hit.title) in state.concept.keys}
+        best = sorted(hits, key=lambda url: (url not in own, -scores[url], url))
         return {"hits": [hits[url] for url in best[: self.config.pages]]}
 
     async def read(self, state: State) -> dict[str, Any]:
