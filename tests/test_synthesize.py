@@ -28,7 +28,7 @@ from kgsynth.sandbox import Sandbox, open_sandbox
 from kgsynth.store.embedded import EmbeddedStore
 from kgsynth.synthesize import Rejection, SynthesisEnv, draft, survey
 from kgsynth.synthesize.choice import _words, distractors, relations, unrelated
-from kgsynth.synthesize.implement import wrong_sources
+from kgsynth.synthesize.implement import _always_echoed, _echoed, choose_tests, wrong_sources
 from kgsynth.synthesize.inputs import shapes
 from kgsynth.synthesize.oracle import probe, probe_chain
 from kgsynth.synthesize.predict import near_misses, same_output
@@ -338,6 +338,21 @@ def test_a_probe_finds_inputs_and_the_slice_agrees(sandbox: Sandbox) -> None:
     sources = list(wrong_sources(probed, range(len(probed.trials))))
     assert len(sources) >= 4
     assert len(set(sources)) == len(sources)
+
+
+def test_returning_an_argument_earns_nothing(sandbox: Sandbox) -> None:
+    """`-1 & b` is b: tests of `and_` that hold no other call would pay for `return b`."""
+    function = function_named("operator", "and_")
+    assert function is not None
+    probed = probe(function, sandbox, 8)
+    assert not probed.fault
+    for seed in range(20):
+        trials = [probed.trials[n] for n in choose_tests(probed.trials, 12, random.Random(seed))]
+        assert not _always_echoed(trials)
+        assert [len(_echoed(t)) for t in trials].count(0) >= 3
+    sources = list(wrong_sources(probed, range(len(probed.trials))))
+    assert {f"def and_(*args, **kwargs):\n    return args[{k}]" for k in (0, 1)} <= set(sources)
+    assert _always_echoed([t for t in probed.trials if 1 in _echoed(t)]) != []
 
 
 def test_a_chain_is_tested_on_what_both_real_functions_return(sandbox: Sandbox) -> None:

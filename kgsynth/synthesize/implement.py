@@ -4,13 +4,14 @@ Why the reward is unarguable: the specification is the functions' own documentat
 the real functions, run in the sandbox. Only calls count whose result is the same in two processes, in any order, and from
 a second, pure-Python version (the reference); exceptions are tested only where the documentation names them. The modules
 themselves are forbidden imports, so that `from heapq import merge` earns nothing. Planted wrong answers are a constant,
-the first argument, mutants of the reference (or the chain without its second function) that fail a test of the task, and
-that import.
+each argument as it came, mutants of the reference (or the chain without its second function) that fail a test of the
+task, and that import.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import re
 import textwrap
@@ -150,6 +151,10 @@ def _task(
 ) -> Task | Rejection:
     subject = probed.subject
     chosen = choose_tests(probed.trials, env.config.most_tests, rng_of(sample, "tests"))
+    if echoed := _always_echoed([probed.trials[n] for n in chosen]):
+        return reject(
+            sample, "wrong", f"{subject.label}: returning argument {echoed[0] + 1} as it came passes every test"
+        )
     tests = [expectation(probed.trials[n].call, probed.trials[n].outcome) for n in chosen]
     params = {"name": subject.name, "tests": tests, "forbidden": list(subject.forbidden), "seconds": SECONDS}
     return build_task(
@@ -198,17 +203,20 @@ def _span(item: PageFunction) -> SourceSpan:
 
 
 def choose_tests(trials: Sequence[Trial], most: int, rng: random.Random) -> list[int]:
-    """Numbers of trials: every different result once before any twice, results that are not the first argument first,
-    a few documented exceptions."""
+    """Numbers of trials: those that return no argument and those that do in turn, in each every different result once
+    before any twice; a few documented exceptions."""
     order = rng.sample(range(len(trials)), len(trials))
     seen: Counter[str] = Counter()
     ranked = []
     for n in order:
         seen[trials[n].result] += 1
-        ranked.append((seen[trials[n].result], _is_echo(trials[n]), n))
-    returned = [n for *_, n in sorted(ranked) if trials[n].outcome.kind == "returned"]
-    raised = [n for *_, n in sorted(ranked) if trials[n].outcome.kind == "raised"][:RAISING]
-    return sorted([*returned[: most - len(raised)], *raised])
+        ranked.append((seen[trials[n].result], n))
+    returned = [n for _, n in sorted(ranked) if trials[n].outcome.kind == "returned"]
+    raised = [n for _, n in sorted(ranked) if trials[n].outcome.kind == "raised"][:RAISING]
+    echoes = [n for n in returned if _echoed(trials[n])]
+    others = [n for n in returned if n not in set(echoes)]
+    mixed = [n for pair in itertools.zip_longest(others, echoes) for n in pair if n is not None]
+    return sorted([*mixed[: most - len(raised)], *raised])
 
 
 def wrong_sources(probed: Probe, chosen: Sequence[int]) -> Iterator[str]:
@@ -217,16 +225,22 @@ def wrong_sources(probed: Probe, chosen: Sequence[int]) -> Iterator[str]:
     head = f"def {probed.subject.name}(*args, **kwargs):"
     commonest = Counter(_plain(t) for t in trials if t.outcome.kind == "returned").most_common(1)[0][0]
     yield f"{head}\n    return {commonest}"
-    if not all(map(_is_echo, trials)):
-        yield f"{head}\n    return args[0]"
+    for position in range(min(len(trial.call.args) for trial in trials)):
+        yield f"{head}\n    return args[{position}]"
     caught = [mutant.source for mutant in probed.mutants if mutant.caught_by & set(chosen)]
     yield from caught[:2]
     yield probed.subject.real
 
 
-def _is_echo(trial: Trial) -> bool:
-    """Is the result the first argument?"""
-    return trial.outcome.kind == "returned" and bool(trial.call.args) and _plain(trial) == repr(trial.call.args[0])
+def _always_echoed(trials: Sequence[Trial]) -> list[int]:
+    """Positions of the arguments that are the result of every trial."""
+    return sorted(set.intersection(*map(_echoed, trials)))
+
+
+def _echoed(trial: Trial) -> set[int]:
+    """Positions of the arguments that are the result."""
+    result = _plain(trial) if trial.outcome.kind == "returned" else None
+    return {position for position, value in enumerate(trial.call.args) if repr(value) == result}
 
 
 def _plain(trial: Trial) -> str:
