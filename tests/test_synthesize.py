@@ -31,7 +31,7 @@ from kgsynth.synthesize.choice import _words, distractors, relations, unrelated
 from kgsynth.synthesize.implement import _always_echoed, _echoed, choose_tests, wrong_sources
 from kgsynth.synthesize.inputs import shapes
 from kgsynth.synthesize.oracle import probe, probe_chain
-from kgsynth.synthesize.predict import near_misses, same_output
+from kgsynth.synthesize.predict import _copied, near_misses, same_output
 from kgsynth.synthesize.slice import CannotSlice, slice_function
 from kgsynth.synthesize.snippet import as_session, examples, run_snippets, variations
 from kgsynth.synthesize.stdlib import dotted_name, function_named, functions_of, module_of, source_path
@@ -448,6 +448,20 @@ def test_snippets_report_only_what_repeats(sandbox: Sandbox) -> None:
     ]
     assert run_snippets(snippets, sandbox)[:5] == ["[1, 3]\n", "a\nb\n", None, None, None]
     assert run_snippets([*snippets[:1], snippets[6], snippets[6]], sandbox)[1:] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("last", "printed", "copied"),
+    [
+        ("unescape([2, 0, -1])", "[2, 0, -1]", True),
+        ("print((9, -1))", "(9, -1)", True),
+        ("{'b': 1, 'a': 2}", "{'b': 1, 'a': 2}", True),
+        ("sorted([2, 0, -1])", "[-1, 0, 2]", False),
+        ("heappop([4, 20])", "4", False),
+    ],
+)
+def test_an_output_that_is_the_argument_is_not_asked_for(last: str, printed: str, copied: bool) -> None:
+    assert _copied(("from x import y", last), printed) is copied
 
 
 def test_variations_change_literals_and_keep_types() -> None:

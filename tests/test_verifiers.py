@@ -176,6 +176,9 @@ LITERALS = [
     ("True", "1", False),
     ("1", "True", False),
     ("1", "1.0", False),
+    ("255", "0xff", False),
+    ("[255, 1000]", "[0o377, 1_000]", False),
+    ("'0xff'", '"0xff"', True),
     ("1.5", "1.50", True),
     ("0.1", "0.10000000000000001", True),  # the same float
     ("0.1", "0.1000000001", False),

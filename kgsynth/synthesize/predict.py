@@ -174,8 +174,14 @@ def _unordered(code: Session, text: str) -> bool:
 
 
 def _copied(code: Session, text: str) -> bool:
-    """Does the printed text stand in the code, where there is little else to choose from, or is it long?"""
-    literals = sum(isinstance(node, ast.Constant) for node in ast.walk(ast.parse(code[-1])))
+    """Does the printed text stand in the code, where there is little else to choose from, or is it long, or is it what
+    was asked for, or the one argument of a call?"""
+    nodes = list(ast.walk(ast.parse(code[-1])))
+    literals = sum(isinstance(node, ast.Constant) for node in nodes)
+    wholes = [n.value for n in nodes if isinstance(n, ast.Expr)]
+    wholes += [n.args[0] for n in nodes if isinstance(n, ast.Call) and len(n.args) == 1 and not n.keywords]
+    if text.strip() and any(same_output(ast.unparse(whole), text) for whole in wholes):
+        return True
     return text in "\n".join(code) and (literals < 2 or len(text) >= LONG_COPY)
 
 

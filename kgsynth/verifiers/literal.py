@@ -37,11 +37,17 @@ def _equal_literals(a: str, b: str) -> bool:
 
 
 def _parse(text: str) -> Any:
-    """The encoded value of a literal. Brackets are counted first: the parser's own limit is deeper than its stack."""
+    """The encoded value of a literal whose integers are in decimal, as Python prints them: 0xff copied from a snippet
+    answers nothing. Brackets are counted first: the parser's own limit is deeper than its stack."""
     depth = deepest = 0
     for char in text:
         depth += (char in "([{") - (char in ")]}")
         deepest = max(deepest, depth)
     if deepest > MAX_DEPTH:
         raise ValueError("nested too deep")
-    return encode(ast.literal_eval(text.strip()))
+    text = text.strip()
+    tree = ast.parse(text, mode="eval")
+    integers = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and type(node.value) is int]
+    if any(ast.get_source_segment(text, node) != str(node.value) for node in integers):
+        raise ValueError("an integer that is not written in decimal")
+    return encode(ast.literal_eval(tree))
