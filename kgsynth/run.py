@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
-import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from kgsynth.config import flatten, to_toml
 from kgsynth.errors import RunError
+from kgsynth.files import hold, write_atomically
 
 
 class RunFolder:
@@ -33,35 +32,20 @@ class RunFolder:
             raise RunError(f"cannot make the run folder {self.path}: {error.strerror}; set [run] dir") from error
 
     @contextlib.contextmanager
-    def lock(self, say: Callable[[str], None], poll: float = 0.2) -> Iterator[None]:
-        """Hold the folder; while another process holds it, say so once and wait. The kernel frees it on any death."""
+    def lock(self, say: Callable[[str], None]) -> Iterator[None]:
+        """Hold the folder; while another process holds it, say so once and wait. Raises RunError when it is not writable."""
         self.create()
-        with self._open_lock() as file:
-            told = False
-            while True:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if not told:
-                        say(f"{self.path} is in use by process {self._holder()}; waiting for it to end")
-                        told = True
-                    time.sleep(poll)
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(hold(self / ".lock", lambda pid: say(self._in_use(pid))))
+            except OSError as error:
+                raise RunError(
+                    f"cannot write into {self.path}: {error.strerror}; set [run] dir to another place"
+                ) from error
             yield
 
-    def _open_lock(self) -> TextIO:
-        try:
-            return open(self / ".lock", "a+", encoding="utf-8")
-        except OSError as error:
-            raise RunError(
-                f"cannot write into {self.path}: {error.strerror}; set [run] dir to another place"
-            ) from error
-
-    def _holder(self) -> str:
-        return (self / ".lock").read_text(encoding="utf-8").strip() or "?"
+    def _in_use(self, pid: str) -> str:
+        return f"{self.path} is in use by process {pid}; waiting for it to end"
 
     def claim(self, tables: Mapping[str, Any], may_change: Iterable[str] = ()) -> None:
         """Save the resolved configuration, or check that it is the one the folder was made with.
@@ -122,13 +106,3 @@ class RunFolder:
         except ValueError as error:
             raise RunError(f"{self / name}:{number} is damaged ({error}); delete the line or the folder") from error
         return row
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """A reader sees the old file or the new one, also after a crash."""
-    part = path.with_name(path.name + ".part")
-    with part.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 
 from kgsynth.concept import SourceSpan, content_id
 from kgsynth.errors import DuplicateError, TaskError
+from kgsynth.files import write_atomically
 
 GRANULARITIES = ("broad", "middle", "atomic")
 
@@ -129,13 +129,7 @@ class TaskSet(Sequence[Task]):
 
     def save(self, path: str | Path) -> None:
         """Write JSONL atomically: a reader sees the old file or the new one."""
-        path = Path(path)
-        part = path.with_name(path.name + ".part")
-        with part.open("w", encoding="utf-8") as file:
-            file.writelines(task.to_json() + "\n" for task in self._tasks)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
+        write_atomically(Path(path), "".join(task.to_json() + "\n" for task in self._tasks))
 
     @classmethod
     def load(cls, path: str | Path) -> TaskSet:

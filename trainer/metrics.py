@@ -6,13 +6,14 @@ A run that is resumed from step s drops what the killed attempt had logged beyon
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from pathlib import Path
 from typing import Any
 
 from torch.utils.tensorboard import SummaryWriter
+
+from kgsynth.files import write_atomically
 
 
 class Metrics:
@@ -56,9 +57,4 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 
 def _rewrite(path: Path, rows: list[dict[str, Any]]) -> None:
-    part = path.with_name(path.name + ".part")
-    with part.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    write_atomically(path, "".join(json.dumps(row) + "\n" for row in rows))

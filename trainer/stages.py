@@ -12,10 +12,8 @@ Each stage leaves a file that says it is finished; a second run skips it, a kill
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +25,7 @@ import torch
 
 from kgsynth.config import flatten
 from kgsynth.errors import RunError
+from kgsynth.files import hold, write_atomically
 from kgsynth.task import TaskSet
 from trainer import checkpoint, rl, sft
 from trainer.config import Recipe, load_recipe
@@ -213,12 +212,8 @@ def run_lock(run_dir: Path, progress: Progress = lambda *_: None) -> Iterator[No
     if not run_dir.is_dir():
         raise RunError(f"no run folder {run_dir}; make tasks first with `kgsynth run RECIPE.toml`")
     (run_dir / "train").mkdir(exist_ok=True)
-    with (run_dir / ".train.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress("wait", 0, 1, f"another process is training in {run_dir}; waiting for it to end")
-            fcntl.flock(file, fcntl.LOCK_EX)
+    waiting = f"another process is training in {run_dir}; waiting for it to end"
+    with hold(run_dir / ".train.lock", lambda _: progress("wait", 0, 1, waiting)):
         yield
 
 
@@ -244,9 +239,4 @@ def _log_stage(recipe: Recipe, stage: str, seconds: float, counts: dict[str, int
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
-    part = path.with_name(path.name + ".part")
-    with part.open("w", encoding="utf-8") as file:
-        json.dump(content, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    write_atomically(path, json.dumps(content, indent=1))

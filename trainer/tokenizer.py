@@ -14,6 +14,7 @@ from tokenizers import Tokenizer as BPE
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from kgsynth.errors import RunError
+from kgsynth.files import write_atomically
 
 PAD, END = "<|pad|>", "<|end|>"
 SYSTEM, USER, ASSISTANT = "<|system|>", "<|user|>", "<|assistant|>"
@@ -71,9 +72,7 @@ class Tokenizer:
         return self._bpe.decode(list(ids), skip_special_tokens=False)
 
     def save(self, path: Path) -> None:
-        part = path.with_name(path.name + ".part")
-        self._bpe.save(str(part))
-        part.replace(path)
+        write_atomically(path, self._bpe.to_str(pretty=True))
 
     @classmethod
     def load(cls, path: Path) -> Self:

@@ -16,6 +16,7 @@ from typing import Any
 
 from kgsynth import __version__
 from kgsynth.errors import ConfigError, RunError
+from kgsynth.files import write_atomically
 from kgsynth.report import data
 
 ASSETS = Path(__file__).parents[1] / "report_assets"
@@ -31,9 +32,7 @@ def write_report(run_dir: Path) -> Path:
         raise RunError(f"there is no run folder {run_dir}; make one with `kgsynth run RECIPE.toml`")
     html = render(data.read_run(run_dir))
     path = run_dir / "report.html"
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(html.encode("utf-8", errors="replace"))
-    part.replace(path)
+    write_atomically(path, html.encode("utf-8", errors="replace"))
     return path
 
 

@@ -161,11 +161,6 @@ def rng_of(sample: Sample, purpose: str = "") -> random.Random:
     return random.Random(content_id("rng", str(sample.seed), str(sample.index), purpose))
 
 
-def ordered(items: Sequence[str], seed: int, purpose: str) -> list[str]:
-    """A seeded order that an item keeps when others are added."""
-    return sorted(items, key=lambda item: content_id(purpose, str(seed), item))
-
-
 def answered(text: str) -> str:
     """A whole reply whose answer is `text`."""
     return f"<answer>{text}</answer>"
