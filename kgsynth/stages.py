@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar
 
 from kgsynth.config import RunConfig, build_all, read_toml
 from kgsynth.embed import Embedder, open_embedder
-from kgsynth.errors import ConfigError, TaskError, ValidationError
+from kgsynth.errors import ConfigError, RunError, TaskError, ValidationError
 from kgsynth.graph import ConceptGraph
 from kgsynth.grow.grow import GrowConfig, GrowReport, Progress, grow
 from kgsynth.llm import LLM
@@ -219,6 +219,8 @@ def make_tasks(run: Run, on_progress: Callable[[int, int, int], None] = lambda *
     rejected = run.folder.rows("rejected.jsonl", needs=("index", "check"))
     if len(tasks) >= run.recipe.sample.tasks or any(row["check"] == "exhausted" for row in rejected):
         return TaskSet(tasks)
+    if not len(run.graph):
+        raise RunError(f"the graph of {run.folder.path} is empty; grow it first, with `kgsynth grow` or `kgsynth run`")
     with run.stage("synthesize") as counts:
         _wait(_Synthesis(run, tasks, rejected, on_progress).work())
         counts |= {"kept": len(tasks), "rejected": len(rejected), **Counter(f"kept {t.type}" for t in tasks)}

@@ -81,6 +81,12 @@ def test_another_configuration_is_refused_and_a_harmless_one_is_not(whole: RunFo
         pass
 
 
+def test_tasks_before_a_graph_are_an_error_that_says_what_comes_first(tmp_path: Path) -> None:
+    recipe = load_recipe(RECIPE, [f"run.dir={tmp_path}"])
+    with pytest.raises(RunError, match=r"is empty; grow it first, with `kgsynth grow`"), open_run(recipe) as run:
+        make_tasks(run)
+
+
 @contextmanager
 def killed(command: list[str], after: float, log: Path) -> Iterator[bool]:
     """Runs a command and kills it with -9 after a while, all of its process group; yields whether it had finished."""
