@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -706,6 +707,24 @@ def test_no_answer_makes_a_verifier_raise(name: str, monster: str, sandbox: Sand
     for answer in (monster, tagged(monster), tagged(f"```python\n{monster}\n```")):
         verdict = score(name, PARAMS[name], answer, sandbox)
         assert (verdict.score, bool(verdict.reason)) == (0.0, True)
+
+
+@pytest.mark.parametrize(("times", "right"), [(1, True), (99, False)])
+def test_the_parser_failing_for_its_own_reasons_is_no_verdict(
+    times: int, right: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CPython 3.11.7: "AST constructor recursion depth mismatch", from a counter that all threads share."""
+    real, left = ast.parse, iter(range(times))
+
+    def flaky(*args: Any, **kwargs: Any) -> ast.AST:
+        if next(left, None) is not None:
+            raise SystemError("AST constructor recursion depth mismatch (before=135, after=-1105)")
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(ast, "parse", flaky)
+    assert (score("literal", {"value": "[1, 2]"}, tagged("[1,2]")).score == 1) is right
+    left = iter(range(times))
+    assert problem("def f(): pass", "f") == ("" if right else "syntax error")
 
 
 pieces = st.sampled_from(

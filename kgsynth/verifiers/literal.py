@@ -10,6 +10,7 @@ from kgsynth.errors import VerifierError
 from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import Verdict, register
 from kgsynth.verifiers.answer import extract
+from kgsynth.verifiers.source import parse
 from kgsynth.verifiers.values import encode, same
 
 MAX_DEPTH = 60
@@ -32,7 +33,7 @@ def _equal_literals(a: str, b: str) -> bool:
     """Floats are compared exactly here: both sides are texts somebody wrote."""
     try:
         return same(_parse(a), _parse(b), tolerance=0.0)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, VerifierError):
+    except (ValueError, TypeError, MemoryError, RecursionError, VerifierError):
         return False
 
 
@@ -46,7 +47,7 @@ def _parse(text: str) -> Any:
     if deepest > MAX_DEPTH:
         raise ValueError("nested too deep")
     text = text.strip()
-    tree = ast.parse(text, mode="eval")
+    tree = parse(text, "eval")
     integers = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and type(node.value) is int]
     if any(ast.get_source_segment(text, node) != str(node.value) for node in integers):
         raise ValueError("an integer that is not written in decimal")

@@ -41,6 +41,23 @@ def read(text: str) -> str:
     return textwrap.dedent(text).strip() + "\n"
 
 
+def parse(source: str, mode: str = "exec", tries: int = 3) -> ast.AST:
+    """The syntax tree of a text from anywhere. Raises ValueError, and only that, for one that Python does not parse.
+
+    A text nested too deep is refused in a way that depends on the stack. Some releases of 3.11 and 3.12 keep the depth in
+    one counter for all threads and raise SystemError when two parse at once (cpython issue 106905): that says nothing
+    about the text, so that it is tried again.
+    """
+    try:
+        return ast.parse(source, mode=mode)
+    except SystemError as error:
+        if tries > 1:
+            return parse(source, mode, tries - 1)
+        raise ValueError(f"not Python: {error}") from error
+    except (SyntaxError, RecursionError, MemoryError, OverflowError) as error:
+        raise ValueError(f"not Python: {error}") from error
+
+
 def banned_names(forbidden: Iterable[str]) -> frozenset[str]:
     """Every module name that a ban on `forbidden` covers; empty when nothing is forbidden."""
     names = {twin for name in forbidden for twin in (name, f"_{name}", f"_py{name}", *TWINS.get(name, ()))}
@@ -50,8 +67,8 @@ def banned_names(forbidden: Iterable[str]) -> frozenset[str]:
 def problem(source: str, name: str, forbidden: Iterable[str] = ()) -> str:
     """ "" or the reason why running it is pointless: syntax error, no such function, forbidden import."""
     try:
-        nodes = list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
+        nodes = list(ast.walk(parse(source)))
+    except ValueError:
         return "syntax error"
     banned = banned_names(forbidden)
     if banned and any(_breaks(node, banned) for node in nodes):
