@@ -59,12 +59,24 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--version", action="version", version=f"kgsynth {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name, command, text in COMMANDS:
-        sub = commands.add_parser(name, help=text, description=f"{text}.", formatter_class=raw, epilog=EXAMPLES)
+    for add in COMMANDS:
+        add(commands)
+    return parser
+
+
+def add_recipe_commands(commands: Any) -> None:
+    """The commands that take a recipe and settings that replace its own."""
+    for name, command, text in RECIPE_COMMANDS:
+        sub = commands.add_parser(
+            name,
+            help=text,
+            description=f"{text}.",
+            epilog=EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         sub.add_argument("recipe", type=Path, help=RECIPE_HELP)
         sub.add_argument("overrides", nargs="*", metavar="table.key=value", help="settings that replace the recipe's")
         sub.set_defaults(command=command)
-    return parser
 
 
 def run_command(args: argparse.Namespace) -> None:
@@ -99,12 +111,17 @@ def report_command(args: argparse.Namespace) -> None:
     _print_json({**_summary(recipe), "report": str(path)})
 
 
-COMMANDS: list[tuple[str, Callable[[argparse.Namespace], None], str]] = [
+RECIPE_COMMANDS: list[tuple[str, Callable[[argparse.Namespace], None], str]] = [
     ("run", run_command, "grow the graph, then make the task set"),
     ("grow", grow_command, "grow the graph only"),
     ("synthesize", synthesize_command, "make the task set from a grown graph"),
     ("stats", stats_command, "print what a run holds, as one line of JSON"),
     ("report", report_command, "write the run's report.html, and print its figures as one line of JSON"),
+]
+
+# Each is given the subparsers and adds its commands, with `set_defaults(command=...)`. Their modules are light to import.
+COMMANDS: list[Callable[[Any], None]] = [
+    add_recipe_commands,
 ]
 
 
