@@ -9,11 +9,14 @@
     ├── WebError           search, fetch or extraction failed
     ├── StoreError         the graph store failed
     │   ├── CycleError         an edge would close a cycle
+    │   ├── LeaseError         another worker holds or finished the concept: the lease had expired
+    │   ├── UndoError          an operation cannot be taken back before a later one
     │   └── DuplicateError     an id, name or task exists already
     ├── SandboxError       isolated execution could not be set up (never: the code inside it failed)
     ├── VerifierError      a verifier is unknown or misused
     ├── TaskError          a task or task file is malformed
     │   └── ValidationError    a task failed its triad; `.check` says which part
+    ├── ViewError          the graph's page cannot be shown
     └── RunError           a run folder is in use, torn or from another configuration
 
 Messages say what happened, to what, and what to do about it.
@@ -63,6 +66,18 @@ class CycleError(StoreError):
         super().__init__(f"edge {parent} -> {child} would close a cycle: {shown} exists already")
 
 
+class LeaseError(StoreError):
+    """A change was worked out under a lease that another worker holds by now, or has finished. Nothing was written."""
+
+
+class UndoError(StoreError):
+    """An operation cannot be taken back: there is none of that number, or `later` altered the same things."""
+
+    def __init__(self, message: str, later: int | None = None) -> None:
+        self.later = later  # the operation to undo first
+        super().__init__(message)
+
+
 class DuplicateError(StoreError):
     """Something that must exist once exists already."""
 
@@ -85,6 +100,10 @@ class ValidationError(TaskError):
     def __init__(self, check: str, message: str) -> None:
         self.check = check
         super().__init__(f"{check}: {message}")
+
+
+class ViewError(KgsynthError):
+    """The graph's page cannot be shown: nothing to show, the port is taken, or its libraries cannot be had."""
 
 
 class RunError(KgsynthError):

@@ -32,13 +32,15 @@ def bounded_spans(old: Iterable[SourceSpan], new: Iterable[SourceSpan]) -> tuple
     return merge_unique(old, new)[:MAX_SPANS]
 
 
-def folded_edges(edges: Iterable[Edge], kept: Mapping[str, str]) -> list[Edge]:
+def folded_spans(
+    edges: Iterable[tuple[str, str, tuple[SourceSpan, ...]]], kept: Mapping[str, str]
+) -> dict[tuple[str, str], tuple[SourceSpan, ...]]:
     """Edges between the ids that their ends mean now (`kept`), each pair once with the spans of all, in order."""
-    spans: dict[tuple[str, str], tuple[SourceSpan, ...]] = {}
-    for edge in edges:
-        ends = (kept.get(edge.parent, edge.parent), kept.get(edge.child, edge.child))
-        spans[ends] = bounded_spans(spans.get(ends, ()), edge.spans)
-    return [Edge(parent=parent, child=child, spans=found) for (parent, child), found in spans.items()]
+    folded: dict[tuple[str, str], tuple[SourceSpan, ...]] = {}
+    for parent, child, spans in edges:
+        ends = (kept[parent], kept[child])
+        folded[ends] = merge_unique(folded[ends], spans) if ends in folded else spans
+    return folded
 
 
 def refused_edge(edge: Edge, reason: str) -> Decision:
@@ -48,10 +50,10 @@ def refused_edge(edge: Edge, reason: str) -> Decision:
     return Decision(kind="cycle", subject=edge.id, outcome="refused", reason=words, evidence=evidence)
 
 
-def dropped_concept(concept: Concept, cap: int) -> Decision:
+def dropped_concept(concept: Concept, concept_id: str, cap: int) -> Decision:
     reason = f"the cap of {cap} concepts is reached"
     return Decision(
-        kind="drop", subject=concept.id, outcome="dropped", reason=reason, evidence=(("name", concept.name),)
+        kind="drop", subject=concept_id, outcome="dropped", reason=reason, evidence=(("name", concept.name),)
     )
 
 
@@ -61,8 +63,8 @@ def dropped_edge(edge: Edge, cap: int) -> Decision:
     return Decision(kind="drop", subject=edge.id, outcome="dropped", reason=reason, evidence=evidence)
 
 
-def merged_concept(keep: str, fold: Concept, parents: Iterable[str], children: Iterable[str]) -> Decision:
-    """The record of a merge holds all it takes to undo it: the folded concept's own parents and children."""
+def merged_concept(keep: str, fold_id: str, fold: Concept, parents: Iterable[str], children: Iterable[str]) -> Decision:
+    """The record of a merge names the folded concept's own parents and children."""
     evidence = (
         ("keep", keep),
         ("name", fold.name),
@@ -70,12 +72,23 @@ def merged_concept(keep: str, fold: Concept, parents: Iterable[str], children: I
         ("parents", tuple(sorted(parents))),
         ("children", tuple(sorted(children))),
     )
-    return Decision(kind="merge", subject=fold.id, outcome="merged", reason=f"folded into {keep}", evidence=evidence)
+    return Decision(kind="merge", subject=fold_id, outcome="merged", reason=f"folded into {keep}", evidence=evidence)
 
 
 def refused_merge(keep: str, fold: str) -> Decision:
     reason = f"folding it into {keep} would close a cycle"
     return Decision(kind="merge", subject=fold, outcome="refused", reason=reason, evidence=(("keep", keep),))
+
+
+def split_concept(old_id: str, new_id: str, into: Concept, parents: Iterable[str], children: Iterable[str]) -> Decision:
+    evidence = (("into", new_id), ("name", into.name), ("parents", tuple(parents)), ("children", tuple(children)))
+    return Decision(kind="split", subject=old_id, outcome="split", reason=f"a part became {new_id}", evidence=evidence)
+
+
+def without_names(old: Concept, into: Concept) -> Concept:
+    """`old` without the aliases that `into` answers to."""
+    taken = set(into.keys) - {name_key(old.name)}
+    return replace(old, aliases=tuple(alias for alias in old.aliases if name_key(alias) not in taken))
 
 
 def evidence_to_json(decision: Decision) -> str:

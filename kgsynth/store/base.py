@@ -1,0 +1,201 @@
+"""What both stores do alike: commit, undo, rewrite, the log and its readers, over the transactions that each of them has."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from kgsynth.errors import UndoError
+from kgsynth.store import KINDS, Change, CommitResult, ConceptVersion, Operation, Row, Touched, commit, rows
+from kgsynth.store.draft import Draft, Reader, State
+
+T = TypeVar("T")
+
+
+class Tx(Reader, Protocol):
+    """One transaction of a store."""
+
+    def write(self, draft: Draft, at: float, token: str, result: CommitResult) -> None:
+        """Write what the draft changed, its operation (if it is one) and the counters."""
+        ...
+
+    def result(self, token: str) -> CommitResult | None:
+        """What the commit of this token did, when it is done already: a server may have died after it, before saying so."""
+        ...
+
+    def operation(self, op: int) -> tuple[Operation, Mapping[str, Any]] | None:
+        """An entry of the log with its `before`."""
+        ...
+
+    def operations(self, since: int, limit: int | None = None) -> list[Operation]: ...
+
+    def rows(self, kind: str, numbers: Collection[int]) -> list[Row]:
+        """Raw rows by number, ascending."""
+        ...
+
+    def drop(self, kind: str, numbers: Collection[int]) -> None:
+        """Remove raw rows, with what hangs on them (names, links to pages)."""
+        ...
+
+    def put(self, kind: str, rows: Sequence[Row]) -> None:
+        """Write raw rows, with what hangs on them; one whose number is taken is replaced."""
+        ...
+
+    def put_state(self, state: State) -> None:
+        """Write the counters; the count of concepts is taken anew from what is stored."""
+        ...
+
+
+class LoggedStore(ABC):
+    """The part of a GraphStore that is the same everywhere."""
+
+    _clock: Callable[[], float] = staticmethod(time.time)
+
+    @abstractmethod
+    def _write(self, work: Callable[[Any], T]) -> T:
+        """Run work(tx) in a transaction that holds the write lock; all of it is written or nothing. May run it again."""
+
+    @abstractmethod
+    def _look(self, work: Callable[[Any], T]) -> T:
+        """Run work(tx), which only reads, in one snapshot."""
+
+    def commit(self, change: Change) -> CommitResult:
+        token, at = uuid.uuid4().hex, self._clock()
+
+        def work(tx: Tx) -> CommitResult:
+            if (done := tx.result(token)) is not None:
+                return done
+            draft = Draft(tx, note=change.note)
+            result = commit.apply(draft, change)
+            tx.write(draft, at, token, result)
+            return result
+
+        return self._write(work)
+
+    def undo(self, op: int, note: str = "") -> CommitResult:
+        token, at = uuid.uuid4().hex, self._clock()
+
+        def work(tx: Tx) -> CommitResult:
+            if (done := tx.result(token)) is not None:
+                return done
+            operation, before = _operation(tx, op)
+            later = tx.operations(op)
+            if "rows" in before:
+                return _undo_rewrite(tx, operation, before["rows"], later, note, at)
+            draft = Draft(tx, kind="undo", note=note or f"undo {op}", undoes=op)
+            result = commit.undo(draft, operation, before, later)
+            tx.write(draft, at, token, result)
+            return result
+
+        return self._write(work)
+
+    def rewrite(
+        self, remove: Sequence[tuple[str, int]], insert: Sequence[tuple[str, Row]], *, note: str, kind: str = "repair"
+    ) -> int:
+        return self._write(lambda tx: _rewrite(tx, remove, insert, {"kind": kind, "note": note, "at": self._clock()}))
+
+    def operations(self, since: int = 0, limit: int | None = None) -> list[Operation]:
+        return self._look(lambda tx: tx.operations(since, limit))
+
+    def touched(self, since: int) -> Touched:
+        found = self.operations(since)
+        concepts = frozenset(i for operation in found for i in operation.concepts)
+        edges = frozenset(pair for operation in found for pair in operation.edges)
+        return Touched(op=found[-1].op if found else since, concepts=concepts, edges=edges)
+
+    def history(self, concept_id: str) -> list[ConceptVersion]:
+        return self._look(lambda tx: _history(tx, concept_id))
+
+
+def _operation(tx: Tx, op: int) -> tuple[Operation, Mapping[str, Any]]:
+    found = tx.operation(op)
+    if found is None:
+        last = tx.state().op
+        there = f"the log has the operations 1 to {last}" if last else "the log is empty"
+        raise UndoError(f"there is no operation {op}: {there}; `kgsynth log` lists them")
+    return found
+
+
+def _history(tx: Tx, concept_id: str) -> list[ConceptVersion]:
+    """Back along the log: every old row names the operation that wrote it."""
+    now = tx.nodes((concept_id,)).get(concept_id)
+    if now:
+        found = [ConceptVersion(op=now[0].version, concept=now[0].concept)]
+    else:
+        touching = [o.op for o in tx.operations(0) if concept_id in o.concepts]
+        found = [ConceptVersion(op=touching[-1], concept=None)] if touching else []
+    while found and (entry := tx.operation(found[-1].op)):
+        row = _row_before(entry[1], concept_id)
+        if row is None:
+            break
+        found.append(ConceptVersion(op=row["version"], concept=rows.to_concept(row)))
+    return found[::-1]
+
+
+def _row_before(before: Mapping[str, Any], concept_id: str) -> Row | None:
+    if "rows" in before:
+        removed = (row for kind, row in before["rows"]["removed"] if kind == "concept")
+        return next((row for row in removed if row["id"] == concept_id), None)
+    return before["concept"].get(concept_id)
+
+
+# raw rows, as operations
+
+
+def _rewrite(
+    tx: Tx, remove: Sequence[tuple[str, int]], insert: Sequence[tuple[str, Row]], fields: Mapping[str, Any]
+) -> int:
+    """The rows that go are kept in the log, so that the same function takes it back."""
+    state = tx.state()
+    state.op += 1
+    replaced = {*remove, *((kind, row["n"]) for kind, row in insert)}
+    by_kind = {kind: sorted(n for k, n in replaced if k == kind) for kind in KINDS}
+    removed = [(kind, _plain(row)) for kind, numbers in by_kind.items() if numbers for row in tx.rows(kind, numbers)]
+    for kind, numbers in reversed(by_kind.items()):
+        if numbers:
+            tx.drop(kind, numbers)
+    for kind in KINDS:
+        if new := [_stamped(kind, _binary(row), state.op) for k, row in insert if k == kind]:
+            tx.put(kind, new)
+            state.n = max(state.n, *(row["n"] for row in new))
+    both = [*removed, *insert]
+    operation: Row = {
+        "n": state.op, "undoes": None, **fields,
+        "concepts": sorted({row["id"] for kind, row in both if kind == "concept"}),
+        "edges": sorted({f"{row['parent']} {row['child']}" for kind, row in both if kind == "edge"}),
+        "before": {"rows": {"removed": removed, "inserted": [(kind, row["n"]) for kind, row in insert]}},
+    }  # fmt: skip
+    tx.put("operation", [operation])
+    tx.put_state(state)
+    return state.op
+
+
+def _undo_rewrite(
+    tx: Tx, operation: Operation, changed: Mapping[str, Any], later: Sequence[Operation], note: str, at: float
+) -> CommitResult:
+    for other in later:
+        if {*other.concepts} & {*operation.concepts} or {*other.edges} & {*operation.edges}:
+            raise UndoError(
+                f"operation {operation.op} cannot be undone: what it wrote was altered since;"
+                f" undo operation {other.op} first", other.op,
+            )  # fmt: skip
+    remove = [(kind, n) for kind, n in changed["inserted"]]
+    insert = [(kind, row) for kind, row in changed["removed"]]
+    fields = {"kind": "undo", "note": note or f"undo {operation.op}", "at": at, "undoes": operation.op}
+    return CommitResult(op=_rewrite(tx, remove, insert, fields))
+
+
+def _stamped(kind: str, row: Row, op: int) -> Row:
+    return {**row, "version": op} if kind in {"concept", "edge"} else row
+
+
+def _plain(row: Row) -> Row:
+    """A row as JSON can hold it."""
+    return {**row, "vector": row["vector"].hex()} if isinstance(row.get("vector"), bytes) else row
+
+
+def _binary(row: Row) -> Row:
+    return {**row, "vector": bytes.fromhex(row["vector"])} if isinstance(row.get("vector"), str) else row

@@ -1,0 +1,342 @@
+"""One transaction's unit of work: what was read of the graph, what it becomes, and what takes it back.
+
+A Draft reads through a `Reader` (a store, inside a transaction that holds the write lock) and remembers what it read, so that
+nothing is asked for twice. Changes are made to the draft; the first change of anything notes what it was before. At the end
+the store writes what `written` lists, and `before` becomes the operation's entry in the log:
+
+    {"concept": {id: row}, "edge": {"parent child": row}, "embedding": {id: base64},    as they were; absent: were not there
+     "merged": {fold: row or null}, "frontier": {concept: row or null},
+     "gone": [ids of removed concepts], "cut": ["parent child" of removed edges]}
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from kgsynth.concept import Concept, Decision, Source, SourceSpan
+from kgsynth.store import Row, rows
+from kgsynth.store.dag import Ids
+
+Pair = tuple[str, str]  # (parent, child)
+Neighbours = dict[str, dict[str, int]]  # id -> neighbour id -> its level, in the order of insertion of the edges
+
+
+@dataclass(slots=True)
+class Node:
+    """A concept as it is stored. Its level is in `Draft.level`."""
+
+    concept: Concept
+    n: int
+    version: int
+
+
+@dataclass(slots=True)
+class Link:
+    """An edge as it is stored."""
+
+    spans: tuple[SourceSpan, ...]
+    n: int
+    version: int
+
+
+@dataclass(slots=True)
+class Queued:
+    """A frontier item as it is stored, without its lease."""
+
+    n: int  # its seq
+    depth: int
+    state: str  # "waiting", "leased" or "done"
+    attempts: int
+    token: int  # of its last lease
+
+
+@dataclass
+class State:
+    """The counters of a graph."""
+
+    graph: str  # uuid
+    n: int  # last number given
+    op: int  # last operation
+    concepts: int  # how many there are
+
+
+class Reader(Protocol):
+    """What a draft asks a store for. Ids that are not there are left out of the answers; nothing follows redirects."""
+
+    def state(self) -> State: ...
+
+    def kept(self, ids: Collection[str]) -> dict[str, str]:
+        """Folded id -> the id it means now."""
+        ...
+
+    def redirects(self, fold_ids: Collection[str], keep_ids: Collection[str]) -> dict[str, tuple[str, int]]:
+        """Folded id -> (kept id, n): the redirects of these folded ids, and those that lead to these kept ones."""
+        ...
+
+    def nodes(self, ids: Collection[str]) -> dict[str, tuple[Node, int]]:
+        """id -> (node, level)."""
+        ...
+
+    def levels(self, ids: Collection[str]) -> dict[str, int]: ...
+
+    def links(self, pairs: Collection[Pair]) -> dict[Pair, Link]: ...
+
+    def children(self, ids: Collection[str]) -> Neighbours:
+        """An entry for every id, empty where there are none."""
+        ...
+
+    def parents(self, ids: Collection[str]) -> Neighbours: ...
+
+    def queued(self, ids: Collection[str]) -> dict[str, Queued]: ...
+
+    def vectors(self, ids: Collection[str]) -> dict[str, bytes]: ...
+
+    def known_sources(self, ids: Collection[str]) -> set[str]: ...
+
+    def known_decisions(self, ids: Collection[str]) -> set[str]: ...
+
+
+class Draft:
+    """The graph as one operation leaves it. Implements `dag.Ordered`."""
+
+    def __init__(self, reader: Reader, *, kind: str = "commit", note: str = "", undoes: int | None = None) -> None:
+        self.reader, self.state = reader, reader.state()
+        self.op = self.state.op + 1
+        self.kind, self.note, self.undoes = kind, note, undoes
+        self.level: dict[str, int] = {}  # of every concept seen
+        self.children: dict[str, Ids] = {}
+        self.parents: dict[str, Ids] = {}
+        self.nodes: dict[str, Node | None] = {}
+        self.links: dict[Pair, Link | None] = {}
+        self.queue: dict[str, Queued | None] = {}
+        self.merged: dict[str, tuple[str, int] | None] = {}  # folded id -> (kept id, n), as far as it was read
+        self.kept: dict[str, str] = {}
+        self.written = Written()
+        self._before: dict[str, dict[Any, Any]] = {"concept": {}, "edge": {}, "merged": {}, "frontier": {}}
+        self._vectors: dict[str, bytes | None] = {}  # of concepts that may go
+
+    # reading
+
+    def need_kept(self, ids: Iterable[str]) -> None:
+        if missing := {i for i in ids if i not in self.kept}:
+            self.kept |= dict(zip(missing, missing, strict=True)) | self.reader.kept(missing)
+
+    def need_levels(self, ids: Iterable[str]) -> None:
+        """After this, an id without a level is of no concept."""
+        if missing := {i for i in ids if i not in self.level}:
+            self.level |= self.reader.levels(missing)
+
+    def need_nodes(self, ids: Iterable[str]) -> None:
+        if missing := {i for i in ids if i not in self.nodes}:
+            found = self.reader.nodes(missing)
+            for i in missing:
+                self.nodes[i] = found[i][0] if i in found else None
+                if i in found:
+                    self.level.setdefault(i, found[i][1])
+
+    def need_links(self, pairs: Iterable[Pair]) -> None:
+        if missing := {pair for pair in pairs if pair not in self.links}:
+            found = self.reader.links(missing)
+            self.links |= {pair: found.get(pair) for pair in missing}
+
+    def need_queued(self, ids: Iterable[str]) -> None:
+        if missing := {i for i in ids if i not in self.queue}:
+            found = self.reader.queued(missing)
+            self.queue |= {i: found.get(i) for i in missing}
+
+    def need_children(self, ids: Collection[str]) -> None:
+        if missing := [i for i in ids if i not in self.children]:
+            self._found(self.reader.children(missing), self.children)
+
+    def need_parents(self, ids: Collection[str]) -> None:
+        if missing := [i for i in ids if i not in self.parents]:
+            self._found(self.reader.parents(missing), self.parents)
+
+    def _found(self, found: Neighbours, side: dict[str, Ids]) -> None:
+        for here, neighbours in found.items():
+            side[here] = dict.fromkeys(neighbours)
+            for there, level in neighbours.items():
+                self.level.setdefault(there, level)
+
+    def need_vectors(self, ids: Iterable[str]) -> None:
+        if missing := {i for i in ids if i not in self._vectors}:
+            found = self.reader.vectors(missing)
+            self._vectors |= {i: found.get(i) for i in missing}
+
+    def node(self, concept_id: str) -> Node | None:
+        self.need_nodes((concept_id,))
+        return self.nodes[concept_id]
+
+    # changing. What is changed must have been read
+
+    def next_n(self) -> int:
+        self.state.n += 1
+        return self.state.n
+
+    def set_level(self, concept_id: str, level: int) -> None:
+        self.level[concept_id] = level
+        self.written.levels[concept_id] = level
+
+    def insert(self, concept_id: str, concept: Concept, n: int | None = None) -> None:
+        """A concept that is not there. n: its old number, when it comes back."""
+        self._note_concept(concept_id)
+        self.nodes[concept_id] = Node(concept, self.next_n() if n is None else n, self.op)
+        self.children[concept_id], self.parents[concept_id] = {}, {}
+        self.set_level(concept_id, 0)
+        self.state.concepts += 1
+        self.written.concepts[concept_id] = self.nodes[concept_id]
+
+    def rewrite(self, concept_id: str, concept: Concept) -> None:
+        self._note_concept(concept_id)
+        old = self.nodes[concept_id]
+        assert old is not None
+        self.nodes[concept_id] = self.written.concepts[concept_id] = Node(concept, old.n, self.op)
+
+    def delete(self, concept_id: str) -> None:
+        """A concept whose edges are gone already."""
+        self._note_concept(concept_id)
+        self.need_vectors((concept_id,))
+        self.nodes[concept_id] = self.written.concepts[concept_id] = None
+        self.level.pop(concept_id, None)
+        self.written.levels.pop(concept_id, None)
+        self.state.concepts -= 1
+
+    def add_link(self, pair: Pair, spans: tuple[SourceSpan, ...], n: int | None = None) -> None:
+        """An edge that is not there and closes no cycle. Levels are the caller's to raise."""
+        self._note_edge(pair)
+        self.links[pair] = self.written.edges[pair] = Link(spans, self.next_n() if n is None else n, self.op)
+        for side, here, there in ((self.children, *pair), (self.parents, pair[1], pair[0])):
+            if here in side:
+                side[here][there] = None
+
+    def set_spans(self, pair: Pair, spans: tuple[SourceSpan, ...]) -> None:
+        self._note_edge(pair)
+        old = self.links[pair]
+        assert old is not None
+        self.links[pair] = self.written.edges[pair] = Link(spans, old.n, self.op)
+
+    def cut_link(self, pair: Pair) -> None:
+        """Levels are the caller's to lower."""
+        self._note_edge(pair)
+        self.links[pair] = self.written.edges[pair] = None
+        for side, here, there in ((self.children, *pair), (self.parents, pair[1], pair[0])):
+            if here in side:
+                side[here].pop(there, None)
+
+    def redirect(self, fold: str, keep: tuple[str, int] | None) -> None:
+        """`fold` means keep[0] from now on, or itself again. The present redirect must be in `merged`, if there is one."""
+        old = self.merged.get(fold)
+        self._before["merged"].setdefault(fold, old and {"n": old[1], "fold": fold, "keep": old[0]})
+        self.merged[fold] = self.written.merged[fold] = keep
+        self.kept[fold] = keep[0] if keep else fold
+
+    def enqueue(self, concept_id: str, item: Queued | None) -> None:
+        """Insert, replace or take out a frontier item."""
+        old = self.queue[concept_id]
+        self._before["frontier"].setdefault(concept_id, old and _frontier_row(concept_id, old))
+        self.queue[concept_id] = self.written.frontier[concept_id] = item
+
+    def restore_vector(self, concept_id: str, vector: str) -> None:
+        """vector: base64 of the log."""
+        self.written.vectors[concept_id] = base64.b64decode(vector)
+
+    def add_sources(self, sources: Iterable[Source]) -> None:
+        new = {source.id: source for source in sources}
+        known = self.reader.known_sources(new) if new else set()
+        self.written.sources += [
+            {"n": self.next_n(), **rows.source_fields(source)} for i, source in new.items() if i not in known
+        ]
+
+    def add_decisions(self, decisions: Iterable[tuple[str, str, Decision]]) -> None:
+        """(id, evidence as JSON, decision)."""
+        new = {i: (evidence, decision) for i, evidence, decision in decisions}
+        known = self.reader.known_decisions(new) if new else set()
+        for i, (evidence, d) in new.items():
+            if i not in known:
+                row = {"kind": d.kind, "subject": d.subject, "outcome": d.outcome, "reason": d.reason}
+                self.written.decisions.append({"n": self.next_n(), "id": i, **row, "evidence": evidence})
+
+    def _note_concept(self, concept_id: str) -> None:
+        if concept_id not in self._before["concept"]:
+            old = self.nodes[concept_id]
+            self._before["concept"][concept_id] = old and concept_row(concept_id, old, self.level[concept_id])
+
+    def _note_edge(self, pair: Pair) -> None:
+        if pair not in self._before["edge"]:
+            old = self.links[pair]
+            self._before["edge"][pair] = old and edge_row(pair, old)
+
+    # the log
+
+    @property
+    def altered(self) -> bool:
+        """Whether this is an operation at all: sources, decisions and leases make none."""
+        return any(self._before.values())
+
+    def is_new(self, concept_id: str) -> bool:
+        """Whether a written concept is not in the store yet."""
+        return self._before["concept"][concept_id] is None
+
+    def operation(self, at: float) -> Row:
+        """The log's row, with `before` as a mapping for the store to serialise."""
+        concepts, pairs = self._before["concept"], self._before["edge"]
+        return {
+            "n": self.op, "at": at, "kind": self.kind, "note": self.note, "undoes": self.undoes,
+            "concepts": list(concepts), "edges": [f"{p} {c}" for p, c in pairs],
+            "before": {
+                "concept": {i: row for i, row in concepts.items() if row},
+                "edge": {f"{p} {c}": row for (p, c), row in pairs.items() if row},
+                "embedding": self._lost_vectors(),
+                "merged": self._before["merged"],
+                "frontier": self._before["frontier"],
+                "gone": [i for i in concepts if self.nodes[i] is None],
+                "cut": [f"{p} {c}" for p, c in pairs if self.links[p, c] is None],
+            },
+        }  # fmt: skip
+
+    def _lost_vectors(self) -> dict[str, str]:
+        lost = ((i, vector) for i, vector in self._vectors.items() if vector and self.nodes.get(i) is None)
+        return {i: base64.b64encode(vector).decode("ascii") for i, vector in lost}
+
+
+@dataclass
+class Written:
+    """What the store has to write, each thing once, as it is at the end. None: remove it (if it was ever there)."""
+
+    sources: list[Row] = field(default_factory=list)
+    concepts: dict[str, Node | None] = field(default_factory=dict)
+    edges: dict[Pair, Link | None] = field(default_factory=dict)
+    levels: dict[str, int] = field(default_factory=dict)  # of inserted concepts too
+    merged: dict[str, tuple[str, int] | None] = field(default_factory=dict)
+    frontier: dict[str, Queued | None] = field(default_factory=dict)
+    vectors: dict[str, bytes] = field(default_factory=dict)
+    decisions: list[Row] = field(default_factory=list)
+
+
+def concept_row(concept_id: str, node: Node, level: int) -> Row:
+    where = {"n": node.n, "id": concept_id, "version": node.version, "level": level}
+    return where | rows.concept_fields(node.concept)
+
+
+def edge_row(pair: Pair, link: Link) -> Row:
+    spans = rows.spans_to_rows(link.spans)
+    return {"n": link.n, "parent": pair[0], "child": pair[1], "version": link.version, "spans": spans}
+
+
+def _frontier_row(concept_id: str, item: Queued) -> Row:
+    state = "done" if item.state == "done" else "waiting"
+    return {
+        "n": item.n, "concept": concept_id, "depth": item.depth, "state": state, "attempts": item.attempts,
+        "token": item.token,
+    }  # fmt: skip
+
+
+def to_queued(row: Mapping[str, Any]) -> Queued:
+    return Queued(row["n"], row["depth"], row["state"], row["attempts"], row["token"])
+
+
+def moved(item: Queued, **changes: Any) -> Queued:
+    return replace(item, **changes)
