@@ -23,9 +23,10 @@ ALLOWED: dict[str, set[str]] = {
     "sandbox": BASE,
     "llm": BASE | {"web"},  # questions quote pages
     "web": BASE | {"embed"},
-    "store": BASE,
+    "nearest": BASE,
+    "store": BASE | {"nearest"},
     "graph": BASE | {"store"},
-    "dedup": BASE | {"store", "graph", "embed", "llm"},
+    "dedup": BASE | {"store", "graph", "embed", "llm", "nearest"},
     "verifiers": BASE | {"task", "sandbox"},
     "validate": BASE | {"task", "verifiers", "sandbox"},
     "sample": BASE | {"store", "graph", "task"},
@@ -86,7 +87,7 @@ def test_kernels_stand_alone(path: Path) -> None:
     assert not third_party, f"kernels may use torch and triton only, not {third_party}"
 
 
-HEAVY = ("torch", "neo4j", "langgraph", "trafilatura", "openai", "sentence_transformers", "transformers")
+HEAVY = ("torch", "neo4j", "langgraph", "trafilatura", "openai", "sentence_transformers", "transformers", "faiss")
 
 
 @pytest.mark.parametrize(("module", "heavy"), [("kgsynth", HEAVY), ("kernels", ("triton",)), ("kgsynth.cli", HEAVY)])
