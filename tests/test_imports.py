@@ -36,8 +36,11 @@ ALLOWED: dict[str, set[str]] = {
     "grow": BASE | {"store", "graph", "dedup", "embed", "llm", "web"},
     "config": BASE,
     "run": BASE | {"config"},
+    "where": BASE | {"config"},
+    "push": BASE | {"store"},
+    "doctor": BASE | {"store"},
 }
-OPEN = {"cli", "__init__", "__main__", "stages", "report", "show", "summary"}  # the top: may import anything of kgsynth
+OPEN = {"cli", "graph_cli", "__init__", "__main__", "stages", "report", "show", "summary"}  # the top: may import anything of kgsynth
 TRAINER_MAY_USE = {"task", "verifiers", "sandbox", "errors", "config", "files"}  # config: the strict TOML reader
 
 
