@@ -59,7 +59,7 @@ class Nearest:
 
         Raises StoreError, with nothing added, when a vector is zero, not finite or of another width, or one is missing.
         """
-        given, norms = self._checked(vectors)
+        given, norms = self.checked(vectors)
         if len(given) != len(ids):
             raise StoreError(f"{len(given)} vectors were given for {len(ids)} ids; give one for each")
         with self._lock:
@@ -95,7 +95,7 @@ class Nearest:
         """`query` for each of [N, dim]."""
         if k < 1:
             raise StoreError(f"{k} neighbours were asked for; ask for at least 1")
-        given, norms = self._checked(vectors)
+        given, norms = self.checked(vectors)
         queries = given / norms[:, None]
         with self._lock:
             candidates = self._candidates(queries.astype(np.float32), k)
@@ -103,8 +103,8 @@ class Nearest:
 
     # rows
 
-    def _checked(self, vectors: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Vectors [N, dim] and their lengths [N]."""
+    def checked(self, vectors: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Vectors [N, dim] and their lengths [N]. Raises StoreError as `add` does."""
         try:
             with np.errstate(over="ignore"):
                 given = np.asarray(vectors, np.float32)

@@ -6,11 +6,15 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from kgsynth.errors import UndoError
+from kgsynth.errors import StoreError, UndoError
 from kgsynth.store import KINDS, Change, CommitResult, ConceptVersion, Operation, Row, Touched, commit, rows
 from kgsynth.store.draft import Draft, Reader, State
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 
@@ -110,6 +114,18 @@ class LoggedStore(ABC):
         return self._look(lambda tx: _history(tx, concept_id))
 
 
+def checked_vectors(ids: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Vectors [N, dim], one per id. Raises StoreError when one is missing, zero or not finite."""
+    import numpy as np
+
+    from kgsynth.nearest import Nearest
+
+    matrix = np.asarray(vectors, np.float32)
+    if matrix.ndim != 2 or len(matrix) != len(ids) or not matrix.shape[1]:
+        raise StoreError(f"vectors have the shape {matrix.shape} for {len(ids)} concepts; give [{len(ids)}, dim]")
+    return Nearest(matrix.shape[1]).checked(matrix)[0]
+
+
 def _operation(tx: Tx, op: int) -> tuple[Operation, Mapping[str, Any]]:
     found = tx.operation(op)
     if found is None:
@@ -158,7 +174,8 @@ def _rewrite(
         if numbers:
             tx.drop(kind, numbers)
     for kind in KINDS:
-        if new := [_stamped(kind, _binary(row), state.op) for k, row in insert if k == kind]:
+        version = state.op if fields.get("undoes") is None else None
+        if new := [_stamped(kind, _binary(row), version) for k, row in insert if k == kind]:
             tx.put(kind, new)
             state.n = max(state.n, *(row["n"] for row in new))
     both = [*removed, *insert]
@@ -176,7 +193,7 @@ def _rewrite(
 def _undo_rewrite(
     tx: Tx, operation: Operation, changed: Mapping[str, Any], later: Sequence[Operation], note: str, at: float
 ) -> CommitResult:
-    for other in later:
+    for other in _in_force(later):
         if {*other.concepts} & {*operation.concepts} or {*other.edges} & {*operation.edges}:
             raise UndoError(
                 f"operation {operation.op} cannot be undone: what it wrote was altered since;"
@@ -188,8 +205,17 @@ def _undo_rewrite(
     return CommitResult(op=_rewrite(tx, remove, insert, fields))
 
 
-def _stamped(kind: str, row: Row, op: int) -> Row:
-    return {**row, "version": op} if kind in {"concept", "edge"} else row
+def _stamped(kind: str, row: Row, version: int | None) -> Row:
+    return {**row, "version": version} if kind in {"concept", "edge"} and version is not None else row
+
+
+def _in_force(operations: Sequence[Operation]) -> list[Operation]:
+    """Without those that were taken back, and what took them back."""
+    void: set[int] = set()
+    for operation in reversed(operations):
+        if operation.undoes is not None and operation.op not in void:
+            void |= {operation.op, operation.undoes}
+    return [operation for operation in operations if operation.op not in void]
 
 
 def _plain(row: Row) -> Row:

@@ -25,7 +25,7 @@ from kgsynth.store.change import (
     split_concept,
     without_names,
 )
-from kgsynth.store.draft import Draft, Pair, Queued, moved, to_queued
+from kgsynth.store.draft import Draft, Link, Node, Pair, Queued, moved, to_queued
 
 
 def apply(draft: Draft, change: Change) -> CommitResult:
@@ -81,13 +81,21 @@ class _Commit:
     def _concept(self, concept_id: str, concept: Concept, cap: int | None) -> None:
         if node := self.draft.nodes[concept_id]:
             if (new := absorb(node.concept, concept)) != node.concept:
-                self.draft.rewrite(concept_id, new)
+                self._rewrite(concept_id, new)
         elif cap is not None and self.draft.state.concepts >= cap:
             self.result["dropped"].append(concept_id)
             self.decided.append(dropped_concept(concept, concept_id, cap))
         else:
-            self.draft.insert(concept_id, concept)
-            self.result["added"].append(concept_id)
+            self._insert(concept_id, concept)
+
+    def _insert(self, concept_id: str, concept: Concept) -> None:
+        self.draft.insert(concept_id, Node(concept, self.draft.next_n(), self.draft.op))
+        self.result["added"].append(concept_id)
+
+    def _rewrite(self, concept_id: str, concept: Concept) -> None:
+        old = self.draft.nodes[concept_id]
+        assert old is not None
+        self.draft.rewrite(concept_id, Node(concept, old.n, self.draft.op))
 
     def _remove(self, concept_id: str) -> None:
         concept_id = self._meant(concept_id)
@@ -143,7 +151,7 @@ class _Commit:
         self.decided.append(refused_edge(edge, reason))
 
     def _link(self, pair: Pair, spans: tuple[SourceSpan, ...]) -> None:
-        self.draft.add_link(pair, spans)
+        self.draft.add_link(pair, Link(spans, self.draft.next_n(), self.draft.op))
         dag.raise_levels(self.draft, *pair)
 
     def _cut(self, pair: Pair) -> None:
@@ -155,7 +163,7 @@ class _Commit:
         link = self.draft.links[pair]
         assert link is not None
         if (wider := bounded_spans(link.spans, spans)) != link.spans:
-            self.draft.set_spans(pair, wider)
+            self.draft.set_link(pair, Link(wider, link.n, self.draft.op))
 
     def _unlink(self, pairs: Sequence[Pair]) -> None:
         self.draft.need_kept(end for pair in pairs for end in pair)
@@ -211,7 +219,7 @@ class _Commit:
         self._repoint(keep, fold, self._around(fold))
         self._redirect(keep, fold)
         self._move_item(keep, fold)
-        self.draft.rewrite(keep, absorb(kept.concept, folded.concept))
+        self._rewrite(keep, absorb(kept.concept, folded.concept))
         self.draft.delete(fold)
         self.decided.append(merged_concept(keep, fold, folded.concept, parents, children))
         self.result["merged"].append(fold)
@@ -260,8 +268,7 @@ class _Commit:
             [side for side in dict.fromkeys(map(self._meant, ids)) if side in there]
             for ids, there in ((split.parents, {p for p, _ in around}), (split.children, {c for _, c in around}))
         )
-        self.draft.insert(new_id, split.into)
-        self.result["added"].append(new_id)
+        self._insert(new_id, split.into)
         for pair, moved_to in [((p, old_id), (p, new_id)) for p in parents] + [
             ((old_id, c), (new_id, c)) for c in children
         ]:
@@ -271,7 +278,7 @@ class _Commit:
             self._link(moved_to, link.spans)
             self._cut(pair)
         if (rest := without_names(old.concept, split.into)) != old.concept:
-            self.draft.rewrite(old_id, rest)
+            self._rewrite(old_id, rest)
         self.decided.append(split_concept(old_id, new_id, split.into, parents, children))
 
     # records and the frontier
@@ -291,7 +298,7 @@ class _Commit:
         for concept_id in dict.fromkeys(draft.kept[i] for i in done):
             waiting = draft.queue[concept_id]
             if waiting is not None and waiting.state != "done":
-                draft.enqueue(concept_id, moved(waiting, state="done"))
+                draft.enqueue(concept_id, moved(waiting, state="done", owner="", until=0.0))
 
 
 def _moved(pair: Pair, fold: str, keep: str) -> Pair:
@@ -358,15 +365,18 @@ class _Undo:
         draft.need_queued({*self.before["frontier"], *operation.concepts})
 
     def _refuse_if_altered_since(self) -> None:
-        op = self.operation.op
         for concept_id in self.operation.concepts:
             node = self.draft.nodes[concept_id]
-            if (node is None) != (concept_id in self.gone) or (node and node.version != op):
+            if (node is None) != (concept_id in self.gone) or (node and node.version != self._left(concept_id)):
                 raise self._conflict(f"concept {concept_id}", lambda later, i=concept_id: i in later.concepts)
         for pair in self.operation.edges:
             link = self.draft.links[pair]
-            if (link is None) != (pair in self.cut) or (link and link.version != op):
+            if (link is None) != (pair in self.cut) or (link and link.version != self._left(f"{pair[0]} {pair[1]}")):
                 raise self._conflict(f"edge {pair[0]} -> {pair[1]}", lambda later, p=pair: p in later.edges)
+
+    def _left(self, key: str) -> int:
+        """The version in which the operation left something."""
+        return self.before["version"].get(key, self.operation.op)
 
     def _conflict(self, what: str, touches: Any) -> UndoError:
         op = self.operation.op
@@ -394,30 +404,31 @@ class _Undo:
     def _restore_concepts(self) -> list[str]:
         added = []
         for concept_id, row in self.before["concept"].items():
+            node = Node(rows.to_concept(row), row["n"], row["version"])
             if self.draft.nodes[concept_id] is None:
-                self.draft.insert(concept_id, rows.to_concept(row), row["n"])
+                self.draft.insert(concept_id, node)
                 added.append(concept_id)
             else:
-                self.draft.rewrite(concept_id, rows.to_concept(row))
+                self.draft.rewrite(concept_id, node)
         for concept_id, vector in self.before["embedding"].items():
             self.draft.restore_vector(concept_id, vector)
         return added
 
     def _restore_edges(self) -> list[Pair]:
         for pair, row in self.old_edges.items():
-            spans = rows.to_spans(row["spans"])
+            link = Link(rows.to_spans(row["spans"]), row["n"], row["version"])
             if self.draft.links[pair] is not None:
-                self.draft.set_spans(pair, spans)
+                self.draft.set_link(pair, link)
             else:
-                self._relink(pair, spans, row["n"])
+                self._relink(pair, link)
         return [pair for pair in self.old_edges if pair in self.cut]
 
-    def _relink(self, pair: Pair, spans: tuple[SourceSpan, ...], n: int) -> None:
+    def _relink(self, pair: Pair, link: Link) -> None:
         if missing := [end for end in pair if end not in self.draft.level]:
             raise self._conflict(f"concept {missing[0]}", lambda later: missing[0] in later.concepts)
         if way := dag.closes(self.draft, *pair):
             raise CycleError(*pair, way)
-        self.draft.add_link(pair, spans, n)
+        self.draft.add_link(pair, link)
         dag.raise_levels(self.draft, *pair)
 
     def _restore_frontier(self) -> None:

@@ -19,8 +19,10 @@ Neighbours are asked for in batches, one per step of a search: over a network a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Protocol
+
+from kgsynth.errors import StoreError
 
 Ids = dict[str, None]  # an ordered set
 
@@ -125,6 +127,28 @@ def lower_levels(graph: Ordered, parent_level: int, child: str) -> None:
             for there in graph.children[here]:
                 if level[there] == old + 1:
                     todo.setdefault(old + 1, {})[there] = None
+
+
+def levels_of(ids: Iterable[str], edges: Iterable[tuple[str, str]]) -> dict[str, int]:
+    """The levels of a whole graph, from scratch (Kahn 1962). Raises StoreError when a cycle keeps some from having one."""
+    children: dict[str, list[str]] = {i: [] for i in ids}
+    above = dict.fromkeys(children, 0)
+    for parent, child in edges:
+        children[parent].append(child)
+        above[child] += 1
+    level = {i: 0 for i, n in above.items() if n == 0}
+    order = list(level)
+    for here in order:
+        for there in children[here]:
+            level[there] = max(level.get(there, 0), level[here] + 1)
+            above[there] -= 1
+            if above[there] == 0:
+                order.append(there)
+    if len(order) < len(children):
+        raise StoreError(
+            f"{len(children) - len(order)} concepts are on a cycle or below one; run `kgsynth doctor` on the graph"
+        )
+    return level
 
 
 def _trail(came_from: dict[str, str | None], here: str | None) -> Iterator[str]:

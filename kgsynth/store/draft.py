@@ -6,7 +6,8 @@ the store writes what `written` lists, and `before` becomes the operation's entr
 
     {"concept": {id: row}, "edge": {"parent child": row}, "embedding": {id: base64},    as they were; absent: were not there
      "merged": {fold: row or null}, "frontier": {concept: row or null},
-     "gone": [ids of removed concepts], "cut": ["parent child" of removed edges]}
+     "gone": [ids of removed concepts], "cut": ["parent child" of removed edges],
+     "version": {id or "parent child": its version afterwards, where that is not the operation's number}}
 """
 
 from __future__ import annotations
@@ -44,13 +45,15 @@ class Link:
 
 @dataclass(slots=True)
 class Queued:
-    """A frontier item as it is stored, without its lease."""
+    """A frontier item as it is stored."""
 
     n: int  # its seq
     depth: int
     state: str  # "waiting", "leased" or "done"
     attempts: int
     token: int  # of its last lease
+    owner: str = ""  # who holds that lease
+    until: float = 0.0  # when it ends
 
 
 @dataclass
@@ -109,7 +112,10 @@ class Draft:
         self.level: dict[str, int] = {}  # of every concept seen
         self.children: dict[str, Ids] = {}
         self.parents: dict[str, Ids] = {}
+        self._unread_children: dict[str, dict[str, bool]] = {}  # changes beside neighbours that were not read
+        self._unread_parents: dict[str, dict[str, bool]] = {}
         self.nodes: dict[str, Node | None] = {}
+        self._gone: set[str] = set()  # removed in this draft
         self.links: dict[Pair, Link | None] = {}
         self.queue: dict[str, Queued | None] = {}
         self.merged: dict[str, tuple[str, int] | None] = {}  # folded id -> (kept id, n), as far as it was read
@@ -126,7 +132,7 @@ class Draft:
 
     def need_levels(self, ids: Iterable[str]) -> None:
         """After this, an id without a level is of no concept."""
-        if missing := {i for i in ids if i not in self.level}:
+        if missing := {i for i in ids if i not in self.level and i not in self._gone}:
             self.level |= self.reader.levels(missing)
 
     def need_nodes(self, ids: Iterable[str]) -> None:
@@ -149,17 +155,20 @@ class Draft:
 
     def need_children(self, ids: Collection[str]) -> None:
         if missing := [i for i in ids if i not in self.children]:
-            self._found(self.reader.children(missing), self.children)
+            self._found(self.reader.children(missing), self.children, self._unread_children)
 
     def need_parents(self, ids: Collection[str]) -> None:
         if missing := [i for i in ids if i not in self.parents]:
-            self._found(self.reader.parents(missing), self.parents)
+            self._found(self.reader.parents(missing), self.parents, self._unread_parents)
 
-    def _found(self, found: Neighbours, side: dict[str, Ids]) -> None:
+    def _found(self, found: Neighbours, side: dict[str, Ids], unread: dict[str, dict[str, bool]]) -> None:
         for here, neighbours in found.items():
             side[here] = dict.fromkeys(neighbours)
             for there, level in neighbours.items():
-                self.level.setdefault(there, level)
+                if there not in self._gone:
+                    self.level.setdefault(there, level)
+            for there, added in unread.pop(here, {}).items():
+                _set(side[here], there, added)
 
     def need_vectors(self, ids: Iterable[str]) -> None:
         if missing := {i for i in ids if i not in self._vectors}:
@@ -180,51 +189,56 @@ class Draft:
         self.level[concept_id] = level
         self.written.levels[concept_id] = level
 
-    def insert(self, concept_id: str, concept: Concept, n: int | None = None) -> None:
-        """A concept that is not there. n: its old number, when it comes back."""
+    def insert(self, concept_id: str, node: Node) -> None:
+        """A concept that is not there."""
         self._note_concept(concept_id)
-        self.nodes[concept_id] = Node(concept, self.next_n() if n is None else n, self.op)
+        self._gone.discard(concept_id)
+        self.nodes[concept_id] = node
         self.children[concept_id], self.parents[concept_id] = {}, {}
         self.set_level(concept_id, 0)
         self.state.concepts += 1
-        self.written.concepts[concept_id] = self.nodes[concept_id]
+        self.written.concepts[concept_id] = node
 
-    def rewrite(self, concept_id: str, concept: Concept) -> None:
+    def rewrite(self, concept_id: str, node: Node) -> None:
+        """A concept that is there."""
         self._note_concept(concept_id)
-        old = self.nodes[concept_id]
-        assert old is not None
-        self.nodes[concept_id] = self.written.concepts[concept_id] = Node(concept, old.n, self.op)
+        self.nodes[concept_id] = self.written.concepts[concept_id] = node
 
     def delete(self, concept_id: str) -> None:
         """A concept whose edges are gone already."""
         self._note_concept(concept_id)
         self.need_vectors((concept_id,))
         self.nodes[concept_id] = self.written.concepts[concept_id] = None
+        self._gone.add(concept_id)
         self.level.pop(concept_id, None)
         self.written.levels.pop(concept_id, None)
         self.state.concepts -= 1
 
-    def add_link(self, pair: Pair, spans: tuple[SourceSpan, ...], n: int | None = None) -> None:
+    def add_link(self, pair: Pair, link: Link) -> None:
         """An edge that is not there and closes no cycle. Levels are the caller's to raise."""
         self._note_edge(pair)
-        self.links[pair] = self.written.edges[pair] = Link(spans, self.next_n() if n is None else n, self.op)
-        for side, here, there in ((self.children, *pair), (self.parents, pair[1], pair[0])):
-            if here in side:
-                side[here][there] = None
+        self.links[pair] = self.written.edges[pair] = link
+        self._mark(pair, True)
 
-    def set_spans(self, pair: Pair, spans: tuple[SourceSpan, ...]) -> None:
+    def set_link(self, pair: Pair, link: Link) -> None:
+        """An edge that is there."""
         self._note_edge(pair)
-        old = self.links[pair]
-        assert old is not None
-        self.links[pair] = self.written.edges[pair] = Link(spans, old.n, self.op)
+        self.links[pair] = self.written.edges[pair] = link
 
     def cut_link(self, pair: Pair) -> None:
         """Levels are the caller's to lower."""
         self._note_edge(pair)
         self.links[pair] = self.written.edges[pair] = None
-        for side, here, there in ((self.children, *pair), (self.parents, pair[1], pair[0])):
+        self._mark(pair, False)
+
+    def _mark(self, pair: Pair, added: bool) -> None:
+        """Among the neighbours; where these are not read yet, when they are."""
+        ends = ((self.children, self._unread_children, *pair), (self.parents, self._unread_parents, pair[1], pair[0]))
+        for side, unread, here, there in ends:
             if here in side:
-                side[here].pop(there, None)
+                _set(side[here], there, added)
+            else:
+                unread.setdefault(here, {})[there] = added
 
     def redirect(self, fold: str, keep: tuple[str, int] | None) -> None:
         """`fold` means keep[0] from now on, or itself again. The present redirect must be in `merged`, if there is one."""
@@ -280,6 +294,16 @@ class Draft:
         """Whether a written concept is not in the store yet."""
         return self._before["concept"][concept_id] is None
 
+    def had_vector(self, concept_id: str) -> bool:
+        """Whether a removed concept has a vector to be removed."""
+        return bool(self._vectors.get(concept_id))
+
+    def cut_numbers(self) -> list[int]:
+        """The numbers under which written edges are stored that are no more, or that have another number now."""
+        before, edges = self._before["edge"], self.written.edges
+        now = ((before[pair]["n"], link) for pair, link in edges.items() if before[pair])
+        return [n for n, link in now if link is None or link.n != n]
+
     def operation(self, at: float) -> Row:
         """The log's row, with `before` as a mapping for the store to serialise."""
         concepts, pairs = self._before["concept"], self._before["edge"]
@@ -294,8 +318,15 @@ class Draft:
                 "frontier": self._before["frontier"],
                 "gone": [i for i in concepts if self.nodes[i] is None],
                 "cut": [f"{p} {c}" for p, c in pairs if self.links[p, c] is None],
+                "version": self._old_versions(),
             },
         }  # fmt: skip
+
+    def _old_versions(self) -> dict[str, int]:
+        """Of what an undo brought back: it bears the number of the operation that once wrote it, as if nothing had been."""
+        nodes = ((i, self.nodes[i]) for i in self._before["concept"])
+        links = ((f"{pair[0]} {pair[1]}", self.links[pair]) for pair in self._before["edge"])
+        return {key: it.version for key, it in (*nodes, *links) if it and it.version != self.op}
 
     def _lost_vectors(self) -> dict[str, str]:
         lost = ((i, vector) for i, vector in self._vectors.items() if vector and self.nodes.get(i) is None)
@@ -314,6 +345,13 @@ class Written:
     frontier: dict[str, Queued | None] = field(default_factory=dict)
     vectors: dict[str, bytes] = field(default_factory=dict)
     decisions: list[Row] = field(default_factory=list)
+
+
+def _set(ids: Ids, there: str, added: bool) -> None:
+    if added:
+        ids[there] = None
+    else:
+        ids.pop(there, None)
 
 
 def concept_row(concept_id: str, node: Node, level: int) -> Row:

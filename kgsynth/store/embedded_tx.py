@@ -1,0 +1,239 @@
+"""One transaction on the embedded store's file: what a Draft reads, and how it is written (`base.Tx`)."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from kgsynth.concept import Concept
+from kgsynth.store import CommitResult, Operation, Row, Skeleton, rows, tables
+from kgsynth.store.draft import Draft, Link, Neighbours, Node, Pair, Queued, State
+
+CONCEPT = "c.n, c.id, c.version, c.level, " + ", ".join(f"c.{name}" for name in rows.CONCEPT_FIELDS)
+GIVEN = "(SELECT value FROM json_each(?))"
+
+
+class EmbeddedTx:
+    """What a Draft reads, and how it is written. Numbers of concepts are remembered: edges are stored by them."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+        self.number: dict[str, int] = {}
+
+    def state(self) -> State:
+        row = self.db.execute("SELECT graph, n, op, concepts FROM state").fetchone()
+        return State(*row)
+
+    def kept(self, ids: Collection[str]) -> dict[str, str]:
+        return {row["fold"]: row["keep"] for row in self._given("SELECT fold, keep FROM merged WHERE fold IN", ids)}
+
+    def redirects(self, fold_ids: Collection[str], keep_ids: Collection[str]) -> dict[str, tuple[str, int]]:
+        found = self._given("SELECT * FROM merged WHERE fold IN", fold_ids)
+        found += self._given("SELECT * FROM merged WHERE keep IN", keep_ids)
+        return {row["fold"]: (row["keep"], row["n"]) for row in found}
+
+    def nodes(self, ids: Collection[str]) -> dict[str, tuple[Node, int]]:
+        found = self._given(f"SELECT {CONCEPT} FROM concept c WHERE c.id IN", ids)
+        self.number |= {row["id"]: row["n"] for row in found}
+        return {r["id"]: (Node(to_concept(r), r["n"], r["version"]), r["level"]) for r in found}
+
+    def levels(self, ids: Collection[str]) -> dict[str, int]:
+        found = self._given("SELECT n, id, level FROM concept WHERE id IN", ids)
+        self.number |= {row["id"]: row["n"] for row in found}
+        return {row["id"]: row["level"] for row in found}
+
+    def links(self, pairs: Collection[Pair]) -> dict[Pair, Link]:
+        self.levels({end for pair in pairs for end in pair if end not in self.number})
+        ids = {(self.number[p], self.number[c]): (p, c) for p, c in pairs if p in self.number and c in self.number}
+        found = self.db.execute(LINKS, (as_json(ids),)).fetchall()
+        return {
+            ids[r["parent"], r["child"]]: Link(rows.spans_from_json(r["spans"]), r["n"], r["version"]) for r in found
+        }
+
+    def children(self, ids: Collection[str]) -> Neighbours:
+        return self._around(CHILDREN, ids)
+
+    def parents(self, ids: Collection[str]) -> Neighbours:
+        return self._around(PARENTS, ids)
+
+    def _around(self, sql: str, ids: Collection[str]) -> Neighbours:
+        found: Neighbours = {i: {} for i in ids}
+        for here, there, n, level in self.db.execute(sql, (as_json(ids),)):
+            found[here][there] = level
+            self.number[there] = n
+        return found
+
+    def queued(self, ids: Collection[str]) -> dict[str, Queued]:
+        found = self._given("SELECT * FROM frontier WHERE concept IN", ids)
+        fields = ("n", "depth", "state", "attempts", "token", "owner", "until")
+        return {row["concept"]: Queued(*(row[name] for name in fields)) for row in found}
+
+    def vectors(self, ids: Collection[str]) -> dict[str, bytes]:
+        sql = "SELECT c.id, v.vector FROM concept c JOIN embedding v ON v.concept = c.n WHERE c.id IN"
+        return {row[0]: row[1] for row in self._given(sql, ids)}
+
+    def known_sources(self, ids: Collection[str]) -> set[str]:
+        return {row[0] for row in self._given("SELECT id FROM source WHERE id IN", ids)}
+
+    def known_decisions(self, ids: Collection[str]) -> set[str]:
+        return {row[0] for row in self._given("SELECT id FROM decision WHERE id IN", ids)}
+
+    def _given(self, sql: str, ids: Collection[str]) -> list[sqlite3.Row]:
+        return self.db.execute(f"{sql} {GIVEN}", (as_json(ids),)).fetchall() if ids else []
+
+    # writing
+
+    def result(self, token: str) -> CommitResult | None:
+        return None  # a commit to a file is acknowledged or not done
+
+    def write(self, draft: Draft, at: float, token: str, result: CommitResult) -> None:
+        written = draft.written
+        tables.put(self.db, "source", written.sources)
+        self._write_concepts(draft)
+        self._write_edges(draft)
+        self._write_merged(written.merged)
+        self._write_frontier(written.frontier)
+        tables.put_vectors(self.db, [(self.number[i], vector) for i, vector in written.vectors.items()])
+        tables.put(self.db, "decision", written.decisions)
+        if draft.altered:
+            tables.put(self.db, "operation", [draft.operation(at)])
+            draft.state.op = draft.op
+        self.db.execute(
+            "UPDATE state SET n = ?, op = ?, concepts = ?", (draft.state.n, draft.state.op, draft.state.concepts)
+        )
+
+    def _write_concepts(self, draft: Draft) -> None:
+        """Removed ones first, then the others; levels of those that changed in nothing else last."""
+        gone = [i for i, node in draft.written.concepts.items() if node is None and not draft.is_new(i)]
+        tables.drop(self.db, "concept", [self.number[i] for i in gone])
+        vectors = [self.number[i] for i in gone if draft.had_vector(i)]
+        tables.drop(self.db, "embedding", vectors)
+        there = {i: node for i, node in draft.written.concepts.items() if node is not None}
+        old = [(node.n,) for i, node in there.items() if not draft.is_new(i)]
+        self.db.executemany("DELETE FROM name WHERE concept = ?", old)
+        self.db.executemany(PUT_CONCEPT, [_columns(i, node, draft.level[i]) for i, node in there.items()])
+        tables.put_names(self.db, [(node.n, node.concept) for node in there.values()])
+        self.number |= {i: node.n for i, node in there.items()}
+        moved = [(level, i) for i, level in draft.written.levels.items() if i not in there]
+        self.db.executemany("UPDATE concept SET level = ? WHERE id = ?", moved)
+
+    def _write_edges(self, draft: Draft) -> None:
+        edges = draft.written.edges
+        self.db.executemany("DELETE FROM edge WHERE n = ?", [(n,) for n in draft.cut_numbers()])
+        put = [
+            (link.n, *self._ends(pair), link.version, rows.spans_to_json(link.spans))
+            for pair, link in edges.items()
+            if link
+        ]
+        self.db.executemany("INSERT OR REPLACE INTO edge VALUES (?, ?, ?, ?, ?)", put)
+
+    def _ends(self, pair: Pair) -> tuple[int, int]:
+        return self.number[pair[0]], self.number[pair[1]]
+
+    def _write_merged(self, merged: Mapping[str, tuple[str, int] | None]) -> None:
+        self.db.executemany("DELETE FROM merged WHERE fold = ?", [(fold,) for fold in merged])
+        kept = [(to[1], fold, to[0]) for fold, to in merged.items() if to]
+        self.db.executemany("INSERT INTO merged VALUES (?, ?, ?)", kept)
+
+    def _write_frontier(self, frontier: Mapping[str, Queued | None]) -> None:
+        self.db.executemany("DELETE FROM frontier WHERE concept = ?", [(i,) for i in frontier])
+        items = [(q.n, i, q.depth, q.state, q.attempts, q.token, q.owner, q.until) for i, q in frontier.items() if q]
+        self.db.executemany("INSERT INTO frontier VALUES (?, ?, ?, ?, ?, ?, ?, ?)", items)
+
+    # raw rows and the log
+
+    def rows(self, kind: str, numbers: Collection[int]) -> list[Row]:
+        return tables.pick(self.db, kind, numbers)
+
+    def drop(self, kind: str, numbers: Collection[int]) -> None:
+        tables.drop(self.db, kind, numbers)
+
+    def put(self, kind: str, rows: Sequence[Row]) -> None:
+        tables.put(self.db, kind, rows)
+
+    def put_state(self, state: State) -> None:
+        self.db.execute(
+            "UPDATE state SET n = ?, op = ?, concepts = (SELECT count(*) FROM concept)", (state.n, state.op)
+        )
+
+    def operation(self, op: int) -> tuple[Operation, Mapping[str, Any]] | None:
+        found = tables.pick(self.db, "operation", [op])
+        return (rows.to_operation(found[0]), json.loads(found[0]["before"])) if found else None
+
+    def operations(self, since: int, limit: int | None = None) -> list[Operation]:
+        sql = "SELECT n, at, kind, note, undoes, concepts, edges FROM operation WHERE n > ? ORDER BY n LIMIT ?"
+        found = self.db.execute(sql, (since, -1 if limit is None else limit)).fetchall()
+        lists = ("concepts", "edges")
+        return [rows.to_operation({**dict(row), **{name: json.loads(row[name]) for name in lists}}) for row in found]
+
+    def skeleton(self) -> Skeleton:
+        import numpy as np
+
+        plain = self.db.cursor()
+        plain.row_factory = None
+        found = plain.execute(
+            "SELECT n, id, name, domain, level, coalesce(atomic, -1) FROM concept ORDER BY n"
+        ).fetchall()
+        numbers, ids, names, domains, levels, atomic = zip(*found, strict=True) if found else ((),) * 6
+        shared: dict[str, str] = {}
+        ends = plain.execute("SELECT parent, child FROM edge ORDER BY n").fetchall()
+        table = np.searchsorted(np.array(numbers, np.int64), np.array(ends, np.int64).reshape(-1, 2)).astype(np.int32)
+        return Skeleton(
+            op=self.state().op, ids=list(ids), names=list(names), domains=[shared.setdefault(d, d) for d in domains],
+            levels=np.array(levels, np.int32), atomic=np.array(atomic, np.int8),
+            parents=table[:, 0].copy(), children=table[:, 1].copy(),
+        )  # fmt: skip
+
+
+LINKS = """
+SELECT e.parent, e.child, e.n, e.version, e.spans FROM json_each(?) j
+JOIN edge e ON e.parent = j.value ->> 0 AND e.child = j.value ->> 1"""
+
+CHILDREN = """
+SELECT p.id, c.id, c.n, c.level FROM json_each(?) j JOIN concept p ON p.id = j.value
+JOIN edge e ON e.parent = p.n JOIN concept c ON c.n = e.child ORDER BY e.n"""
+
+PARENTS = """
+SELECT c.id, p.id, p.n, p.level FROM json_each(?) j JOIN concept c ON c.id = j.value
+JOIN edge e ON e.child = c.n JOIN concept p ON p.n = e.parent ORDER BY e.n"""
+
+PUT_CONCEPT = f"""
+INSERT OR REPLACE INTO concept (n, id, version, level, {", ".join(rows.CONCEPT_FIELDS)})
+VALUES ({", ".join("?" * (4 + len(rows.CONCEPT_FIELDS)))})"""
+
+
+def as_json(ids: Iterable[Any]) -> str:
+    return json.dumps(list(ids))
+
+
+def _columns(concept_id: str, node: Node, level: int) -> tuple[Any, ...]:
+    c = node.concept
+    lists = (json.dumps(c.aliases, ensure_ascii=False), json.dumps(c.keywords, ensure_ascii=False))
+    atomic = None if c.atomic is None else int(c.atomic)
+    return (
+        node.n,
+        concept_id,
+        node.version,
+        level,
+        c.name,
+        c.domain,
+        c.definition,
+        *lists,
+        c.sense,
+        atomic,
+        c.atomic_reason,
+    )
+
+
+def to_concept(row: sqlite3.Row) -> Concept:
+    return Concept(
+        name=row["name"], domain=row["domain"], definition=row["definition"], aliases=_names(row["aliases"]),
+        keywords=_names(row["keywords"]), sense=row["sense"],
+        atomic=None if row["atomic"] is None else bool(row["atomic"]), atomic_reason=row["atomic_reason"],
+    )  # fmt: skip
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return () if text == "[]" else tuple(json.loads(text))
