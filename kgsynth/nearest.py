@@ -101,8 +101,6 @@ class Nearest:
             candidates = self._candidates(queries.astype(np.float32), k)
             return [self._ranked(query, rows, k) for query, rows in zip(queries, candidates, strict=True)]
 
-    # rows
-
     def checked(self, vectors: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Vectors [N, dim] and their lengths [N]. Raises StoreError as `add` does."""
         try:
@@ -119,6 +117,8 @@ class Nearest:
             what = "zero" if norms[bad[0]] == 0 else "not finite"
             raise StoreError(f"vector {bad[0]} is {what}, so that it has no direction; leave it out or embed it again")
         return given, norms
+
+    # rows
 
     def _row(self, concept_id: str) -> int:
         """The row of an id, the next free one if it is new."""
