@@ -1,50 +1,44 @@
-"""A real Neo4j Community server on this machine, for those who have a JDK and no server: started, watched, stopped by pid.
+"""A real Neo4j Community server on this machine, for those who have Java and no server: started, watched, stopped by pid.
 
-Neo4j (GPLv3) is not part of this package: Maven fetches it once into the user's cache and it runs as a process of its own.
-It listens on 127.0.0.1 only and asks for no password. The Browser is served at `http_url`.
+It is a process of its own (see `maven.py`), listens on 127.0.0.1 only, asks for no password unless told to, and keeps its
+data in its home folder. Neo4j Browser is served at `http_url`, and brings up our style and guide (see `browse.py`).
 """
 
 from __future__ import annotations
 
+import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from kgsynth.errors import StoreError
+from kgsynth.files import write_atomically
+from kgsynth.store import browse
+from kgsynth.store.maven import LTS, browser_jar, fetch, find_java, main_class, parse_version
 
-VERSION = "5.26.30"  # the long-term support line; needs Java 17 or 21
-BROWSER_VERSION = "5.24.0"
-JAVA = (17, 21)
-MAIN = "org.neo4j.server.CommunityEntryPoint"
 OPENS = ("java.nio", "java.io", "sun.nio.ch", "java.util.concurrent")  # of java.base, as in the shipped neo4j.conf
-
-POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>kgsynth</groupId><artifactId>neo4j</artifactId><version>{VERSION}</version><packaging>pom</packaging>
-  <dependencies>
-    <dependency><groupId>org.neo4j</groupId><artifactId>neo4j</artifactId><version>{VERSION}</version></dependency>
-    <dependency>
-      <groupId>org.neo4j.client</groupId><artifactId>neo4j-browser</artifactId><version>{BROWSER_VERSION}</version>
-    </dependency>
-  </dependencies>
-</project>
-"""
+QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")  # to start; slower after a minute
+USER = "neo4j"
 
 CONF = """server.default_listen_address=127.0.0.1
-server.bolt.listen_address=127.0.0.1:{bolt}
-server.bolt.advertised_address=127.0.0.1:{bolt}
-server.http.listen_address=127.0.0.1:{http}
-server.http.advertised_address=127.0.0.1:{http}
+server.bolt.listen_address=127.0.0.1:{bolt_port}
+server.bolt.advertised_address=127.0.0.1:{bolt_port}
+server.http.listen_address=127.0.0.1:{http_port}
+server.http.advertised_address=127.0.0.1:{http_port}
 server.https.enabled=false
-dbms.security.auth_enabled=false
+dbms.security.auth_enabled={auth}
 dbms.usage_report.enabled=false
-server.memory.pagecache.size=64m
+client.allow_telemetry=false
+server.memory.pagecache.size={pagecache}
+browser.post_connect_cmd={commands}
+browser.remote_content_hostname_whitelist=127.0.0.1,localhost
 """
 
 
@@ -56,6 +50,8 @@ class LocalServer:
     pid: int
     bolt_port: int
     http_port: int
+    version: str
+    auth: bool = False  # whether it asks for the password of the user "neo4j"
 
     @property
     def url(self) -> str:
@@ -63,58 +59,90 @@ class LocalServer:
 
     @property
     def http_url(self) -> str:
-        return f"http://127.0.0.1:{self.http_port}/browser/"
+        """Neo4j Browser, connected to this server at once if no password is needed."""
+        method = "" if self.auth else "&preselectAuthMethod=NO_AUTH"
+        return f"http://127.0.0.1:{self.http_port}/browser/?dbms={self.url}{method}"
 
     def stop(self, seconds: float = 30.0) -> None:
         stop(self.home, seconds)
 
 
 def start(
-    home: str | Path, *, bolt_port: int = 0, http_port: int = 0, heap: str = "512m", seconds: float = 120.0
+    home: str | Path,
+    *,
+    version: str | None = None,
+    bolt_port: int = 0,
+    http_port: int = 0,
+    password: str | None = None,
+    heap: str = "512m",
+    pagecache: str = "64m",
+    quick: bool = True,
+    seconds: float = 120.0,
+    say: Callable[[str], None] = lambda _: None,
 ) -> LocalServer:
-    """Start a server whose data is in `home` and wait until it answers a query. Port 0: any free one.
+    """Start a server whose data is in `home` and wait until it answers a query.
 
-    Raises StoreError when Java or Maven are missing, a server runs in `home` already, or it does not come up.
+    Version: the one that wrote `home`, or the long-term support release. Port 0: any free one. With a password (of at
+    least 8 characters) the server asks for it; it is set when `home` is new. Raises StoreError when Java or Maven are missing, a
+    port is taken, a server runs in `home` already, its data are of a later version, or it does not come up.
     """
     home = Path(home).resolve()
     if pid := running(home):
         raise StoreError(f"a Neo4j server (process {pid}) runs in {home} already; use it, or stop it first")
-    java, lib = find_java(), fetch()
-    bolt_port, http_port = bolt_port or _free_port(), http_port or _free_port()
+    if password is not None and len(password) < 8:
+        raise StoreError("Neo4j takes no password of fewer than 8 characters; set a longer NEO4J_PASSWORD")
+    version = _checked_version(home, version)
+    java, lib = find_java(version), fetch(version, say)
+    ports = {"bolt_port": _port(bolt_port), "http_port": _port(http_port)}
     for folder in ("conf", "data", "logs", "run", "plugins", "import"):
         (home / folder).mkdir(parents=True, exist_ok=True)
-    (home / "conf" / "neo4j.conf").write_text(CONF.format(bolt=bolt_port, http=http_port))
-    opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENS]
-    memory = ["-Xms128m", f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]  # quick to start
-    paths = [f"--home-dir={home}", f"--config-dir={home / 'conf'}"]
-    with (home / "logs" / "console.log").open("wb") as log:
-        process = subprocess.Popen(
-            [java, *memory, *opens, "-cp", f"{lib}/*", MAIN, *paths],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-        )  # fmt: skip
-    _pid_file(home).write_text(str(process.pid))
-    server = LocalServer(home=home, pid=process.pid, bolt_port=bolt_port, http_port=http_port)
+    files = browse.serve(home / "web", browser_jar(lib))
+    commands = browse.commands(f"http://127.0.0.1:{ports['http_port']}/{files}")
+    settings = {**ports, "auth": str(password is not None).lower(), "pagecache": pagecache, "commands": commands}
+    (home / "conf" / "neo4j.conf").write_text(CONF.format(**settings))
+    say(f"starting Neo4j {version} in {home}")
+    process = _launch(home, [java, f"-Xmx{heap}", *(QUICK if quick else ())], lib, version)
+    server = LocalServer(home=home, pid=process.pid, version=version, auth=password is not None, **ports)
+    write_atomically(_record(home), json.dumps({**asdict(server), "home": str(home)}))
     try:
-        _wait(server, process, seconds)
+        _wait(server, process, password, seconds)
     except BaseException:
         stop(home)
         raise
     return server
 
 
+def find(home: str | Path) -> LocalServer | None:
+    """The server that runs in `home`, or None."""
+    home = Path(home).resolve()
+    said = recorded(home)
+    if said is None or running(home) is None:
+        return None
+    return LocalServer(**{**said, "home": home})
+
+
+def recorded(home: str | Path) -> dict[str, Any] | None:
+    """What is known of the last server in `home`: pid, ports, version. None when there never was one."""
+    try:
+        said = json.loads(_record(Path(home).resolve()).read_text())
+        return said if {"pid", "bolt_port", "http_port", "version"} <= set(said) else None
+    except (OSError, ValueError, TypeError):
+        return None
+
+
 def running(home: str | Path) -> int | None:
     """The pid of the server in `home`, or None. A pid that now belongs to another program does not count."""
     home = Path(home).resolve()
+    said = recorded(home)
     try:
-        pid = int(_pid_file(home).read_text())
-        return pid if f"--home-dir={home}" in Path(f"/proc/{pid}/cmdline").read_text().split("\0") else None
-    except (OSError, ValueError):
+        arguments = Path(f"/proc/{said['pid']}/cmdline").read_text().split("\0") if said else []
+    except OSError:
         return None
+    return said["pid"] if said and f"--home-dir={home}" in arguments else None
 
 
 def stop(home: str | Path, seconds: float = 30.0) -> bool:
     """End the server in `home`: asked first, killed after `seconds`. False when none runs."""
-    home = Path(home).resolve()
     pid = running(home)
     if pid is None:
         return False
@@ -125,69 +153,65 @@ def stop(home: str | Path, seconds: float = 30.0) -> bool:
             os.kill(pid, signal.SIGKILL)
             deadline = float("inf")
         time.sleep(0.05)
-    _pid_file(home).unlink(missing_ok=True)
     return True
 
 
-def find_java() -> str:
-    """A Java that this Neo4j runs on: $JAVA_HOME, the PATH, /usr/lib/jvm. Raises StoreError."""
-    homes = [os.environ.get("JAVA_HOME"), *sorted(map(str, Path("/usr/lib/jvm").glob("*")))]
-    candidates = [shutil.which("java"), *(f"{home}/bin/java" for home in homes if home)]
-    for java in dict.fromkeys(candidates):
-        if java and os.access(java, os.X_OK) and _java_version(java) in JAVA:
-            return java
-    raise StoreError(
-        f"Neo4j {VERSION} needs Java {' or '.join(map(str, JAVA))} and none was found;"
-        " install one (Debian: apt-get install openjdk-17-jre-headless) or set JAVA_HOME"
-    )
+def _checked_version(home: Path, version: str | None) -> str:
+    last: str | None = (recorded(home) or {}).get("version")
+    version = version or last or LTS
+    if last and parse_version(version) < parse_version(last):
+        raise StoreError(
+            f"the data in {home} were last written by Neo4j {last}, which {version} cannot read; use {last} or later,"
+            " or another home"
+        )
+    return version
 
 
-def fetch() -> Path:
-    """The folder of Neo4j's jars (137 MB), fetched by Maven when they are not in the cache. Raises StoreError."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kgsynth"
-    lib = cache / f"neo4j-{VERSION}"
-    if lib.is_dir():
-        return lib
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise StoreError(f"Neo4j {VERSION} is not in {cache} and Maven, which fetches it, is missing: install `mvn`")
-    part = cache / f"neo4j-{VERSION}.part-{os.getpid()}"
-    part.mkdir(parents=True, exist_ok=True)
-    (part / "pom.xml").write_text(POM)
-    command = [maven, "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={part}"]
-    done = subprocess.run(command, cwd=part, capture_output=True, text=True)
-    if done.returncode:
-        shutil.rmtree(part)
-        raise StoreError(f"Maven could not fetch Neo4j {VERSION}: {done.stdout.strip()[-500:]}; check the network")
-    try:
-        part.rename(lib)
-    except OSError:  # another process was faster
-        shutil.rmtree(part)
-    return lib
+def _launch(home: Path, java: list[str], lib: Path, version: str) -> subprocess.Popen[bytes]:
+    opens = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENS]
+    paths = [f"--home-dir={home}", f"--config-dir={home / 'conf'}"]
+    jars = f"{home / 'web'}:{lib}/*"  # the first folder called `browser` on it is the one that is served
+    with (home / "logs" / "console.log").open("wb") as log:
+        return subprocess.Popen(
+            [*java, *opens, "-cp", jars, main_class(lib, version), *paths],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+        )  # fmt: skip
 
 
-def _wait(server: LocalServer, process: subprocess.Popen[bytes], seconds: float) -> None:
-    from neo4j import GraphDatabase
+def _wait(server: LocalServer, process: subprocess.Popen[bytes], password: str | None, seconds: float) -> None:
     from neo4j.exceptions import DriverError, Neo4jError
 
     deadline = time.monotonic() + seconds
     while True:
         try:
-            with GraphDatabase.driver(server.url, connection_timeout=2) as driver, driver.session() as session:
-                session.run("RETURN 1").consume()
-                return
+            return _greet(server, password)
         except (DriverError, Neo4jError, OSError) as error:
+            if isinstance(error, Neo4jError) and "Unauthorized" in (error.code or ""):
+                raise StoreError(
+                    f"the data in {server.home} have another password; set NEO4J_PASSWORD to it"
+                ) from error
             if process.poll() is not None or time.monotonic() > deadline:
                 log = (server.home / "logs" / "console.log").read_text(errors="replace")[-500:]
                 raise StoreError(f"Neo4j did not come up in {server.home}: {error}; its log ends: {log}") from error
             time.sleep(0.2)
 
 
-def _java_version(java: str) -> int:
-    """The major version, 0 when it cannot be told."""
-    told = subprocess.run([java, "-version"], capture_output=True, text=True).stderr.split('"')
-    digits = told[1].split(".")[0] if len(told) > 1 else ""
-    return int(digits) if digits.isdigit() else 0
+def _greet(server: LocalServer, password: str | None) -> None:
+    """A first query, after which the database is there. A new home still has Neo4j's own first password: replaced."""
+    from neo4j import GraphDatabase
+    from neo4j.exceptions import AuthError
+
+    once: dict[str, Any] = {"connection_timeout": 2.0, "max_transaction_retry_time": 0.0}
+    try:
+        auth = (USER, password) if password is not None else None
+        with GraphDatabase.driver(server.url, auth=auth, **once) as driver:
+            driver.execute_query("RETURN 1", database_="neo4j")
+    except AuthError:
+        if password is None:
+            raise
+        change = "ALTER CURRENT USER SET PASSWORD FROM $old TO $new"
+        with GraphDatabase.driver(server.url, auth=(USER, "neo4j"), **once) as driver:
+            driver.execute_query(change, old="neo4j", new=password, database_="system")
 
 
 def _alive(pid: int) -> bool:
@@ -200,11 +224,19 @@ def _alive(pid: int) -> bool:
     return True
 
 
-def _pid_file(home: Path) -> Path:
-    return home / "run" / "kgsynth.pid"
+def _record(home: Path) -> Path:
+    return home / "kgsynth.json"
 
 
-def _free_port() -> int:
+def _port(wanted: int) -> int:
+    """A port that is free now: the wanted one, or any."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError as error:
+            raise StoreError(
+                f"port {wanted} is in use, by another Neo4j perhaps; stop that one, or choose other ports"
+                " (--bolt-port, --http-port)"
+            ) from error
         return probe.getsockname()[1]
