@@ -38,8 +38,7 @@ def _of_settings(path: Path, folder: Path | None) -> str:
     url = tables.get("store", {}).get("url", "")
     if url:
         return find_graph(url)
-    folder = folder or build(RunConfig, tables.get("run", {}), f"{path} [run]").folder
-    graph = folder / "graph.sqlite"
+    graph = (folder or build(RunConfig, tables.get("run", {}), f"{path} [run]").folder) / "graph.sqlite"
     if not graph.is_file():
         raise ConfigError(f"{path}: its run has no graph yet ({graph} is missing); grow one with `kgsynth grow RECIPE`")
     return f"sqlite:{graph}"

@@ -14,11 +14,12 @@ afterwards or nothing is. What a Change means is written once, in `commit.py`, f
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from kgsynth.concept import Concept, Decision, Edge, Source
-from kgsynth.errors import ConfigError
+from kgsynth.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -273,33 +274,66 @@ class GraphStore(Protocol):
     # raw rows: for copies, backups and the doctor. Formats in `rows.py`
 
     def state(self) -> Row:
-        """{"graph": its uuid, "format", "n": last number given, "op": last operation, "tokens": leases so far, "model", ...}."""
+        """{"graph": its uuid, "format", "n": last number given, "op": last operation, "concepts": how many there are,
+        "tokens": leases so far, "model": of the vectors}, and while a copy is not whole "copying": of what it is one."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Inside, this thread's reads see the graph as of one moment, where the store can do that. Neo4j cannot: its readers
+        compare `state` before and after."""
         ...
 
     def export(self, kind: str, after: int = -1, limit: int = 10_000) -> list[Row]:
         """Rows of one of KINDS in ascending order of their number `n`, those after `after`."""
         ...
 
-    def load(self, rows: Mapping[str, Sequence[Row]], state: Row) -> None:
+    def load(
+        self, rows: Mapping[str, Sequence[Row]], state: Row, remove: Mapping[str, Sequence[int]] | None = None
+    ) -> None:
         """Write raw rows (by kind) and the state as they are, in one transaction, unchecked and unlogged. A row that is there
-        already is replaced."""
+        already is replaced; those of the numbers in `remove` (by kind) are taken out first."""
         ...
 
     def rewrite(
-        self, remove: Sequence[tuple[str, int]], insert: Sequence[tuple[str, Row]], *, note: str, kind: str = "repair"
-    ) -> int:
-        """Remove rows (kind, n) and write others, in one transaction and as one operation that `undo` takes back."""
+        self, remove: Sequence[tuple[str, int]], insert: Sequence[tuple[str, Row]], *, note: str, kind: str = "repair",
+        as_of: int | None = None,
+    ) -> int:  # fmt: skip
+        """Remove rows (kind, n) and write others, in one transaction and as one operation that `undo` takes back.
+
+        A row whose n is -1 is given the next number. Raises StoreError when `as_of` is not the last operation any more.
+        """
+        ...
+
+    def spellings(self) -> list[tuple[str, str]]:
+        """The index of names as it is stored: (normalised spelling, concept id), in no order."""
+        ...
+
+    def schema_faults(self) -> list[str]:
+        """What is wrong with the store itself, a sentence each: missing constraints and indexes, a damaged file."""
+        ...
+
+    def mend_schema(self) -> None:
+        """Make the constraints and indexes that are missing. Raises StoreError when rows are in the way."""
         ...
 
     def close(self) -> None: ...
 
 
-def open_store(url: str) -> GraphStore:
+def open_store(url: str, *, unfinished: bool = False) -> GraphStore:
     """`sqlite:PATH` (or a bare path) opens the embedded store; `bolt://` or `neo4j://` (with `+s`, `+ssc`) the Neo4j one.
 
     Credentials come from the environment: `NEO4J_USERNAME`, `NEO4J_PASSWORD`; the database from `NEO4J_DATABASE`.
-    Raises ConfigError for any other scheme, StoreError when the store cannot be opened.
+    Raises ConfigError for any other scheme, StoreError when the store cannot be opened, or holds a copy that is not whole
+    yet and `unfinished` does not allow that.
     """
+    store = _opened(url)
+    if not unfinished and (copying := store.state().get("copying")):
+        store.close()
+        raise StoreError(f"{url} is an unfinished copy ({copying}); run the same `kgsynth push` again to finish it")
+    return store
+
+
+def _opened(url: str) -> GraphStore:
     scheme, slashes, _ = url.partition("://")
     server = scheme.split("+")[0] in {"bolt", "neo4j"}
     if slashes and not server:

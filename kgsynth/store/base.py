@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kgsynth.errors import StoreError, UndoError
@@ -97,9 +98,15 @@ class LoggedStore(ABC):
         return self._write(work)
 
     def rewrite(
-        self, remove: Sequence[tuple[str, int]], insert: Sequence[tuple[str, Row]], *, note: str, kind: str = "repair"
-    ) -> int:
-        return self._write(lambda tx: _rewrite(tx, remove, insert, {"kind": kind, "note": note, "at": self._clock()}))
+        self, remove: Sequence[tuple[str, int]], insert: Sequence[tuple[str, Row]], *, note: str, kind: str = "repair",
+        as_of: int | None = None,
+    ) -> int:  # fmt: skip
+        def work(tx: Tx) -> int:
+            if as_of not in (None, now := tx.state().op):
+                raise StoreError(f"the graph was changed meanwhile (operation {now}); stop its writers and try again")
+            return _rewrite(tx, remove, insert, {"kind": kind, "note": note, "at": self._clock()})
+
+        return self._write(work)
 
     def operations(self, since: int = 0, limit: int | None = None) -> list[Operation]:
         return self._look(lambda tx: tx.operations(since, limit))
@@ -167,6 +174,7 @@ def _rewrite(
     """The rows that go are kept in the log, so that the same function takes it back."""
     state = tx.state()
     state.op += 1
+    insert = list(_numbered(insert, state))
     replaced = {*remove, *((kind, row["n"]) for kind, row in insert)}
     by_kind = {kind: sorted(n for k, n in replaced if k == kind) for kind in KINDS}
     removed = [(kind, _plain(row)) for kind, numbers in by_kind.items() if numbers for row in tx.rows(kind, numbers)]
@@ -190,6 +198,14 @@ def _rewrite(
     return state.op
 
 
+def _numbered(insert: Sequence[tuple[str, Row]], state: State) -> Iterator[tuple[str, Row]]:
+    for kind, row in insert:
+        if row["n"] < 0:
+            state.n += 1
+            row = {**row, "n": state.n}
+        yield kind, row
+
+
 def _undo_rewrite(
     tx: Tx, operation: Operation, changed: Mapping[str, Any], later: Sequence[Operation], note: str, at: float
 ) -> CommitResult:
@@ -201,8 +217,21 @@ def _undo_rewrite(
             )  # fmt: skip
     remove = [(kind, n) for kind, n in changed["inserted"]]
     insert = [(kind, row) for kind, row in changed["removed"]]
+    _refuse_twins(tx, operation, remove, [row for kind, row in insert if kind == "concept"])
     fields = {"kind": "undo", "note": note or f"undo {operation.op}", "at": at, "undoes": operation.op}
     return CommitResult(op=_rewrite(tx, remove, insert, fields))
+
+
+def _refuse_twins(tx: Tx, operation: Operation, remove: Sequence[tuple[str, int]], back: Sequence[Row]) -> None:
+    """What was repaired may have been two concepts of one id, which a sound store cannot hold."""
+    ids = [row["id"] for row in back]
+    gone = {n for kind, n in remove if kind == "concept"} | {row["n"] for row in back}
+    stay = [i for i, (node, _) in tx.nodes(ids).items() if node.n not in gone]
+    if twins := [i for i, times in Counter([*ids, *stay]).items() if times > 1]:
+        raise UndoError(
+            f"operation {operation.op} cannot be undone: concept {twins[0]} would be there twice, which it was until"
+            " that operation; restore the backup that was made before it, if you need that state"
+        )
 
 
 def _stamped(kind: str, row: Row, version: int | None) -> Row:

@@ -180,8 +180,17 @@ class EmbeddedStore(LoggedStore):
         with self._usable():
             return tables.read(self._db, kind, after, limit)
 
-    def load(self, rows: Mapping[str, Sequence[Row]], state: Row) -> None:
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        with self._transaction("BEGIN", copying=True):
+            yield
+
+    def load(
+        self, rows: Mapping[str, Sequence[Row]], state: Row, remove: Mapping[str, Sequence[int]] | None = None
+    ) -> None:
         with self._transaction(copying=True) as db:
+            for kind, numbers in (remove or {}).items():
+                tables.drop(db, kind, numbers)
             for kind in KINDS:
                 if new := rows.get(kind):
                     tables.put(db, kind, new)
@@ -190,6 +199,17 @@ class EmbeddedStore(LoggedStore):
             }
             values["copying"] = state.get("copying", "")
             db.execute(f"UPDATE state SET {', '.join(f'{name} = ?' for name in values)}", tuple(values.values()))
+
+    def spellings(self) -> list[tuple[str, str]]:
+        return [(row[0], row[1]) for row in self._read(SPELLINGS)]
+
+    def schema_faults(self) -> list[str]:
+        with self._usable():
+            return schema.faults(self._db)
+
+    def mend_schema(self) -> None:
+        with self._transaction() as db:
+            schema.mend(db)
 
     # connection
 
@@ -208,8 +228,11 @@ class EmbeddedStore(LoggedStore):
             return work(EmbeddedTx(db))
 
     def _look(self, work: Callable[[EmbeddedTx], T]) -> T:
-        with self._transaction("BEGIN", copying=True) as db:
-            return work(EmbeddedTx(db))
+        with self._usable():
+            if self._db.in_transaction:  # of a snapshot
+                return work(EmbeddedTx(self._db))
+            with self._transaction("BEGIN", copying=True) as db:
+                return work(EmbeddedTx(db))
 
     def _read(self, sql: str, given: Any = ()) -> list[sqlite3.Row]:
         with self._usable():
@@ -289,6 +312,9 @@ class _Near:
 
 NEW_VECTORS = """
 SELECT c.id, v.vector FROM embedding v JOIN concept c ON c.n = v.concept WHERE v.version > ? ORDER BY c.n"""
+
+
+SPELLINGS = "SELECT key, coalesce(c.id, 'missing ' || concept) FROM name LEFT JOIN concept c ON c.n = concept"
 
 
 def _refuse_unfinished(db: sqlite3.Connection, path: str) -> None:

@@ -190,6 +190,25 @@ def _rows_of_format_1(db: sqlite3.Connection) -> dict[str, list[Row]]:
     }
 
 
+def faults(db: sqlite3.Connection) -> list[str]:
+    """What is wrong with the file, and the indexes that are missing or not what they should be; a sentence each."""
+    damage = [row[0] for row in db.execute("PRAGMA quick_check(5)").fetchall() if row[0] != "ok"]
+    return [f"the file is damaged: {text}" for text in damage] + [
+        f"the index {name} is missing" for name in _missing(db)
+    ]
+
+
+def mend(db: sqlite3.Connection) -> None:
+    for name in _missing(db):
+        db.execute(f"DROP INDEX IF EXISTS {name}")
+        db.execute(INDEXES[name])
+
+
+def _missing(db: sqlite3.Connection) -> list[str]:
+    there = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'index'").fetchall())
+    return [name for name, sql in INDEXES.items() if there.get(name) != sql]
+
+
 def _patiently(act: Callable[[], object]) -> None:
     """Changing the journal mode does not wait for its turn as other statements do, so that we wait."""
     deadline = time.monotonic() + BUSY_SECONDS
@@ -211,6 +230,8 @@ def explained(error: Exception, path: str) -> StoreError:
         fix = f"another process has held it for {BUSY_SECONDS:.0f} s; stop that one, or try again"
     elif "closed database" in text:
         fix = "the store was closed; open it again with open_store"
+    elif "UNIQUE" in text:
+        fix = "something is in it twice; run `kgsynth doctor --repair` on the graph"
     elif "full" in text:
         fix = "free some disk space and run again: what was committed is safe"
     else:
