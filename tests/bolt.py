@@ -1,11 +1,13 @@
 """A real Neo4j Community server for tests: started once per session on loopback, stopped by pid, its data thrown away.
 
 Import `bolt_url` into the test module that needs it. Where the server cannot be had the tests are skipped with the reason.
+KGSYNTH_TEST_NEO4J_VERSION=2026.09.0 runs the tests against that release instead of the long-term support one.
 """
 
 from __future__ import annotations
 
 import atexit
+import os
 import shutil
 import tempfile
 from functools import cache
@@ -23,7 +25,7 @@ def _server() -> local.LocalServer | str:
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     try:
         pytest.importorskip("neo4j")
-        server = local.start(home)
+        server = local.start(home, version=os.environ.get("KGSYNTH_TEST_NEO4J_VERSION"))
     except StoreError as error:
         return str(error)
     atexit.register(server.stop, seconds=0)  # nothing of it is worth a clean shutdown
@@ -31,8 +33,18 @@ def _server() -> local.LocalServer | str:
 
 
 @pytest.fixture
+def neo4j_server(monkeypatch: pytest.MonkeyPatch) -> local.LocalServer:
+    """A running server whose database is empty."""
+    return _emptied(monkeypatch)
+
+
+@pytest.fixture
 def bolt_url(monkeypatch: pytest.MonkeyPatch) -> str:
     """The address of a running server whose database is empty."""
+    return _emptied(monkeypatch).url
+
+
+def _emptied(monkeypatch: pytest.MonkeyPatch) -> local.LocalServer:
     server = _server()
     if isinstance(server, str):
         pytest.skip(server)
@@ -41,5 +53,8 @@ def bolt_url(monkeypatch: pytest.MonkeyPatch) -> str:
     from neo4j import GraphDatabase
 
     with GraphDatabase.driver(server.url, notifications_min_severity="OFF") as driver:
-        driver.execute_query("MATCH (n) DETACH DELETE n", database_="neo4j")
-    return server.url
+        with driver.session(database="neo4j") as session:
+            session.run("MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 10000 ROWS").consume()
+            for name in session.run("SHOW VECTOR INDEXES YIELD name").value():  # its width is that of one model
+                session.run(f"DROP INDEX `{name}`").consume()
+    return server

@@ -64,7 +64,7 @@ def write_files(folder: Path, domains: Sequence[str] = ()) -> None:
 
 def commands(address: str) -> str:
     """What the Browser is to do when it has connected, as `browser.post_connect_cmd` has it."""
-    return f"style {address}/{STYLE};play {address}/{GUIDE}"
+    return f"style {address}/{STYLE};guide {address}/{GUIDE}"
 
 
 def style(domains: Sequence[str] = ()) -> str:
@@ -82,7 +82,7 @@ def guide() -> str:
     from jinja2 import Environment
 
     template = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(_schema("guide.html.j2"))
-    return template.render(queries=saved_queries())
+    return template.render(queries=saved_queries(), saved=SAVED)
 
 
 def saved_zip() -> bytes:
