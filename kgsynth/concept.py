@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 NARROWER = "NARROWER"
@@ -30,6 +31,7 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+@lru_cache(maxsize=1 << 16)
 def name_key(name: str) -> str:
     """The spelling under which a name is looked up: case, accents, hyphens, spaces, "the" and a plural 's' do not count.
 
@@ -38,11 +40,14 @@ def name_key(name: str) -> str:
     >>> name_key("str.join"), name_key("class"), name_key("C++")
     ('str.join', 'class', 'c++')
     """
-    text = unicodedata.normalize("NFKD", name).casefold()
-    text = "".join(c for c in text if not unicodedata.combining(c))
+    text = name.casefold() if name.isascii() else _without_accents(name)
     text = re.sub(r"[\s\-‐‑–—/]+", " ", text).strip(" .,:;'\"`()[]")
     words = text.removeprefix("the ").split()
     return " ".join([*words[:-1], _singular(words[-1])]) if words else ""
+
+
+def _without_accents(name: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFKD", name).casefold() if not unicodedata.combining(c))
 
 
 def _singular(word: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from kgsynth.concept import Concept, Decision, Edge, SourceSpan, merge_unique, name_key
 from kgsynth.errors import StoreError
+from kgsynth.store.rows import to_json
 
 MAX_SPANS = 8  # per edge: provenance, not a copy of the corpus
 
@@ -94,7 +95,7 @@ def without_names(old: Concept, into: Concept) -> Concept:
 def evidence_to_json(decision: Decision) -> str:
     """Raises StoreError when the evidence holds something that JSON cannot say."""
     try:
-        return json.dumps(decision.evidence, ensure_ascii=False)
+        return to_json(decision.evidence)
     except (TypeError, ValueError) as error:
         raise StoreError(
             f"the evidence of the {decision.kind} decision on {decision.subject!r} cannot be stored: {error};"

@@ -195,7 +195,7 @@ class _Commit:
         meant = [(draft.kept[keep], draft.kept[fold]) for keep, fold in merges]
         ids, folds = list(dict.fromkeys(i for pair in meant for i in pair)), list(dict.fromkeys(f for _, f in meant))
         draft.need_nodes(ids)
-        present = [i for i in ids if draft.nodes[i]]
+        present = [i for i in folds if draft.nodes[i]]
         draft.need_parents(present)
         draft.need_children(present)
         edges = [
@@ -204,7 +204,7 @@ class _Commit:
         draft.need_links({pair for both in edges for pair in both})
         draft.need_queued(ids)
         draft.need_vectors(folds)
-        draft.merged |= draft.reader.redirects(folds, folds) if folds else {}
+        draft.need_redirects(folds, folds)
         for keep, fold in merges:
             self._merge(draft.kept[keep], draft.kept[fold])
 
@@ -241,13 +241,9 @@ class _Commit:
 
     def _redirect(self, keep: str, fold: str) -> None:
         """`fold`, and whatever was folded into it before, means `keep` now."""
-        older = [(i, to) for i, to in self.draft.merged.items() if to and to[0] == fold]
-        for i, (_, n) in older:
-            self.draft.redirect(i, (keep, n))
+        for older in self.draft.folded_into(fold):
+            self.draft.redirect(older, (keep, self.draft.merged[older][1]))
         self.draft.redirect(fold, (keep, self.draft.next_n()))
-        for i, meant in self.draft.kept.items():
-            if meant == fold:
-                self.draft.kept[i] = keep
 
     def _move_item(self, keep: str, fold: str) -> None:
         self.draft.need_queued((keep, fold))
@@ -361,7 +357,7 @@ class _Undo:
         draft.need_children(present)
         draft.need_parents(present)
         folds = list(self.before["merged"])
-        draft.merged |= draft.reader.redirects(folds, operation.concepts)
+        draft.need_redirects(folds, operation.concepts)
         draft.need_queued({*self.before["frontier"], *operation.concepts})
 
     def _refuse_if_altered_since(self) -> None:

@@ -118,7 +118,8 @@ class Draft:
         self._gone: set[str] = set()  # removed in this draft
         self.links: dict[Pair, Link | None] = {}
         self.queue: dict[str, Queued | None] = {}
-        self.merged: dict[str, tuple[str, int] | None] = {}  # folded id -> (kept id, n), as far as it was read
+        self.merged: dict[str, tuple[str, int]] = {}  # folded id -> (kept id, n), as far as it was read
+        self._folded_into: dict[str, Ids] = {}  # the same, from the kept id
         self.kept: dict[str, str] = {}
         self.written = Written()
         self._before: dict[str, dict[Any, Any]] = {"concept": {}, "edge": {}, "merged": {}, "frontier": {}}
@@ -174,6 +175,16 @@ class Draft:
         if missing := {i for i in ids if i not in self._vectors}:
             found = self.reader.vectors(missing)
             self._vectors |= {i: found.get(i) for i in missing}
+
+    def need_redirects(self, fold_ids: Collection[str], keep_ids: Collection[str]) -> None:
+        """The redirects of these folded ids, and those that lead to these kept ones."""
+        for fold, to in (self.reader.redirects(fold_ids, keep_ids) if fold_ids or keep_ids else {}).items():
+            if fold not in self.written.merged:
+                self.merged[fold] = to
+                self._folded_into.setdefault(to[0], {})[fold] = None
+
+    def folded_into(self, keep: str) -> list[str]:
+        return list(self._folded_into.get(keep, ()))
 
     def node(self, concept_id: str) -> Node | None:
         self.need_nodes((concept_id,))
@@ -241,10 +252,15 @@ class Draft:
                 unread.setdefault(here, {})[there] = added
 
     def redirect(self, fold: str, keep: tuple[str, int] | None) -> None:
-        """`fold` means keep[0] from now on, or itself again. The present redirect must be in `merged`, if there is one."""
-        old = self.merged.get(fold)
+        """`fold` means keep[0] from now on, or itself again. The present redirect must have been read."""
+        old = self.merged.pop(fold, None)
         self._before["merged"].setdefault(fold, old and {"n": old[1], "fold": fold, "keep": old[0]})
-        self.merged[fold] = self.written.merged[fold] = keep
+        if old:
+            self._folded_into[old[0]].pop(fold)
+        if keep:
+            self.merged[fold] = keep
+            self._folded_into.setdefault(keep[0], {})[fold] = None
+        self.written.merged[fold] = keep
         self.kept[fold] = keep[0] if keep else fold
 
     def enqueue(self, concept_id: str, item: Queued | None) -> None:

@@ -36,8 +36,8 @@ class EmbeddedTx:
 
     def nodes(self, ids: Collection[str]) -> dict[str, tuple[Node, int]]:
         found = self._given(f"SELECT {CONCEPT} FROM concept c WHERE c.id IN", ids)
-        self.number |= {row["id"]: row["n"] for row in found}
-        return {r["id"]: (Node(to_concept(r), r["n"], r["version"]), r["level"]) for r in found}
+        self.number |= {row[1]: row[0] for row in found}
+        return {row[1]: (Node(to_concept(row), row[0], row[2]), row[3]) for row in found}
 
     def levels(self, ids: Collection[str]) -> dict[str, int]:
         found = self._given("SELECT n, id, level FROM concept WHERE id IN", ids)
@@ -46,11 +46,12 @@ class EmbeddedTx:
 
     def links(self, pairs: Collection[Pair]) -> dict[Pair, Link]:
         self.levels({end for pair in pairs for end in pair if end not in self.number})
-        ids = {(self.number[p], self.number[c]): (p, c) for p, c in pairs if p in self.number and c in self.number}
-        found = self.db.execute(LINKS, (as_json(ids),)).fetchall()
-        return {
-            ids[r["parent"], r["child"]]: Link(rows.spans_from_json(r["spans"]), r["n"], r["version"]) for r in found
-        }
+        found = {}
+        for pair in pairs:
+            if pair[0] in self.number and pair[1] in self.number:
+                if row := self.db.execute(LINK, self._ends(pair)).fetchone():
+                    found[pair] = Link(rows.spans_from_json(row[2]), row[0], row[1])
+        return found
 
     def children(self, ids: Collection[str]) -> Neighbours:
         return self._around(CHILDREN, ids)
@@ -187,9 +188,7 @@ class EmbeddedTx:
         )  # fmt: skip
 
 
-LINKS = """
-SELECT e.parent, e.child, e.n, e.version, e.spans FROM json_each(?) j
-JOIN edge e ON e.parent = j.value ->> 0 AND e.child = j.value ->> 1"""
+LINK = "SELECT n, version, spans FROM edge WHERE parent = ? AND child = ?"
 
 CHILDREN = """
 SELECT p.id, c.id, c.n, c.level FROM json_each(?) j JOIN concept p ON p.id = j.value
@@ -205,12 +204,12 @@ VALUES ({", ".join("?" * (4 + len(rows.CONCEPT_FIELDS)))})"""
 
 
 def as_json(ids: Iterable[Any]) -> str:
-    return json.dumps(list(ids))
+    return rows.to_json(list(ids))
 
 
 def _columns(concept_id: str, node: Node, level: int) -> tuple[Any, ...]:
     c = node.concept
-    lists = (json.dumps(c.aliases, ensure_ascii=False), json.dumps(c.keywords, ensure_ascii=False))
+    lists = (tables.dumps(c.aliases), tables.dumps(c.keywords))
     atomic = None if c.atomic is None else int(c.atomic)
     return (
         node.n,
@@ -228,10 +227,11 @@ def _columns(concept_id: str, node: Node, level: int) -> tuple[Any, ...]:
 
 
 def to_concept(row: sqlite3.Row) -> Concept:
+    """From a row of the columns CONCEPT."""
+    _, _, _, _, name, domain, definition, aliases, keywords, sense, atomic, reason = row
     return Concept(
-        name=row["name"], domain=row["domain"], definition=row["definition"], aliases=_names(row["aliases"]),
-        keywords=_names(row["keywords"]), sense=row["sense"],
-        atomic=None if row["atomic"] is None else bool(row["atomic"]), atomic_reason=row["atomic_reason"],
+        name=name, domain=domain, definition=definition, aliases=_names(aliases), keywords=_names(keywords),
+        sense=sense, atomic=None if atomic is None else bool(atomic), atomic_reason=reason,
     )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from kgsynth.store import Operation, Row, TaskRecord
 
 CONCEPT_FIELDS = tuple(f.name for f in fields(Concept))
 _LISTS = ("aliases", "keywords")
+to_json = json.JSONEncoder(ensure_ascii=False).encode
 _SPAN_FIELDS = tuple(f.name for f in fields(SourceSpan))
 
 
@@ -52,7 +53,7 @@ def to_spans(rows: list[Row]) -> tuple[SourceSpan, ...]:
 
 
 def spans_to_json(spans: tuple[SourceSpan, ...]) -> str:
-    return json.dumps(spans_to_rows(spans), ensure_ascii=False) if spans else "[]"
+    return to_json(spans_to_rows(spans)) if spans else "[]"
 
 
 def spans_from_json(text: str) -> tuple[SourceSpan, ...]:

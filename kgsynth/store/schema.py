@@ -105,6 +105,7 @@ def _prepare(db: sqlite3.Connection, path: str) -> None:
             raise
     db.execute("PRAGMA synchronous = FULL")
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    db.execute("PRAGMA mmap_size = 8589934592")
 
 
 def _bring_up(db: sqlite3.Connection, path: str, found: int) -> None:

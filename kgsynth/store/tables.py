@@ -13,7 +13,7 @@ from typing import Any
 
 from kgsynth.concept import Concept
 from kgsynth.store import Row
-from kgsynth.store.rows import CONCEPT_FIELDS, to_concept
+from kgsynth.store.rows import CONCEPT_FIELDS, to_concept, to_json
 
 _CONCEPT = ("id", "version", "level", *CONCEPT_FIELDS)
 COLUMNS = {
@@ -105,7 +105,7 @@ def put_vectors(db: sqlite3.Connection, vectors: Sequence[tuple[int, bytes]]) ->
 
 
 def dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False) if value else "{}" if isinstance(value, dict) else "[]"
+    return to_json(value) if value else "{}" if isinstance(value, dict) else "[]"
 
 
 def _select(kind: str) -> str:
