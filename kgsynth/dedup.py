@@ -91,6 +91,10 @@ class Dedup:
             row = self._row(concept_id)  # before the matrix is looked at: it may grow
             self._matrix[row] = vector
 
+    def vectors(self) -> tuple[list[str], NDArray[np.float32]]:
+        """(concept ids, their vectors [N, dim]) in the order in which they were added."""
+        return list(self._ids), self._matrix[: len(self._ids)]
+
     def prepare(self, candidates: Iterable[Concept]) -> None:
         """Embed candidates ahead of `align`, in one batch. May run in another thread; saves time and changes nothing."""
         self._vectors([_text(tidied(c)) for c in candidates])

@@ -329,3 +329,28 @@ def test_a_model_that_never_gets_the_form_right_is_given_up_with_the_cause(folde
     assert (report.failed, report.researched) == (2, 0)
     assert "no valid Queries" in report.describe()
     assert [d.outcome for d in graph.store.decisions()] == ["failed", "given up"]
+
+
+def test_an_agent_that_was_too_slow_writes_nothing(folder: Path, tmp_path: Path) -> None:
+    """Its lease expires while it reads; another worker takes the concept over. Only that one may finish it."""
+    now = [1000.0]
+    store = EmbeddedStore(tmp_path / "g.sqlite", clock=lambda: now[0])
+
+    class Slow(OfflineExtractive):
+        async def ask(self, question: Any) -> Any:
+            if now[0] < 2000:
+                now[0] += 2000
+                assert len(store.lease(1, "another worker", 600)) == 1
+            return await super().ask(question)
+
+    graph, report = run_grow(folder, store, Slow(), agents=1, lease_seconds=600)
+    assert (report.overtaken, report.researched, report.failed) == (1, 0, 0)
+    assert [c.name for c in graph] == ["data structures"]
+    assert dict(store.frontier()) == {"waiting": 0, "leased": 1, "done": 0}
+
+
+def test_a_grown_graph_has_the_vectors_of_its_concepts(folder: Path, tmp_path: Path) -> None:
+    graph, _ = run_grow(folder, EmbeddedStore(tmp_path / "g.sqlite"))
+    model, ids, vectors = graph.store.embeddings()
+    assert (model, ids) == ("hashing", [c.id for c in graph])
+    assert graph.store.nearest(vectors[2], 1)[0][0] == ids[2]

@@ -96,7 +96,7 @@ class Agents:
 
     async def research(self, item: FrontierItem) -> CommitResult:
         """Walk the whole graph for one frontier item. Raises what a step raises (LLMError, BudgetError, StoreError)."""
-        ancestors = lineage(self.graph, item.concept)
+        ancestors = tuple(map(subject, self.graph.lineage(item.concept)))
         state = State(item=item, concept=subject(self.graph[item.concept]), ancestors=ancestors)
         try:
             return (await self._flow.ainvoke(state))["result"]
@@ -206,6 +206,7 @@ class Agents:
                 decisions=(*state.decisions, *change.decisions, verdict),
                 enqueue=tuple(FrontierItem(concept=c.id, depth=item.depth + 1) for c in change.concepts if deeper),
                 done=(concept.id,),
+                leases=(item,),
                 max_concepts=self.max_concepts,
             )
         }
@@ -221,16 +222,6 @@ class Agents:
 def subject(concept: Concept) -> Concept:
     """What an agent knows of its concept: nothing that other agents may add to it while this one is reading."""
     return replace(concept, aliases=(), keywords=(), atomic=None, atomic_reason="")
-
-
-def lineage(graph: ConceptGraph, concept_id: str) -> tuple[Concept, ...]:
-    """The chain of first parents, root first: the way on which a concept was found."""
-    chain: list[Concept] = []
-    parents = graph.parents(concept_id)
-    while parents:
-        chain.append(subject(parents[0]))
-        parents = graph.parents(parents[0])
-    return tuple(reversed(chain))
 
 
 def candidate(proposal: Proposal, parent: Concept) -> Concept:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from kgsynth.concept import Concept, Decision, name_key
 from kgsynth.dedup import Dedup, DedupConfig
 from kgsynth.embed import Embedder
-from kgsynth.errors import BudgetError, ConfigError, KgsynthError, LLMReplyError, WebError
+from kgsynth.errors import BudgetError, ConfigError, KgsynthError, LeaseError, LLMReplyError, WebError
 from kgsynth.graph import ConceptGraph
 from kgsynth.grow.agent import AgentConfig, Agents
 from kgsynth.llm import LLM
@@ -80,6 +80,7 @@ class GrowReport:
     linked: int = 0
     refused: int = 0
     failed: int = 0
+    overtaken: int = 0  # concepts that another worker finished first, because the lease had expired
     stopped: str = "frontier empty"  # or "budget: ..."
     errors: list[str] = field(default_factory=list)  # the last few
 
@@ -88,7 +89,8 @@ class GrowReport:
             f"{self.researched} concepts researched, {self.added} added, {self.linked} edges, {self.refused} refused"
         )
         failed = f", {self.failed} attempts failed (last: {self.errors[-1]})" if self.failed else ""
-        return f"{facts}{failed}; stopped: {self.stopped}"
+        overtaken = f", {self.overtaken} were finished by another worker" if self.overtaken else ""
+        return f"{facts}{failed}{overtaken}; stopped: {self.stopped}"
 
 
 async def grow(
@@ -108,8 +110,9 @@ async def grow(
     fail one after the other. A reached budget is not an error: the report says so.
     """
     plant(graph, config.seeds)
+    dedup = _dedup(graph, embedder, config.dedup)
     agents = Agents(
-        graph=graph, dedup=_dedup(graph, embedder, config.dedup), llm=llm, search=search, reader=reader,
+        graph=graph, dedup=dedup, llm=llm, search=search, reader=reader,
         config=config.agent, max_depth=config.max_depth, max_concepts=config.max_concepts,
     )  # fmt: skip
     loop = _Loop(graph, config, agents, owner, on_progress)
@@ -117,6 +120,9 @@ async def grow(
         await loop.run()
     finally:
         await loop.stop()
+    ids, vectors = dedup.vectors()
+    if ids:
+        graph.store.put_embeddings(embedder.name, ids, vectors)
     return loop.report
 
 
@@ -186,6 +192,8 @@ class _Loop:
             result = await self.agents.research(item)
         except BudgetError as error:
             self.report.stopped = f"budget: {error}"
+        except LeaseError:  # another worker has taken the concept over, or is done with it
+            self.report.overtaken += 1
         except (
             LLMReplyError,
             WebError,
@@ -214,7 +222,7 @@ class _Loop:
         counts = self.graph.store.frontier()
         self.show(
             Progress(
-                concepts=len(self.graph), edges=len(self.graph.edges()), refused=self.report.refused, last=last,
+                concepts=len(self.graph), edges=self.graph.number_of_edges(), refused=self.report.refused, last=last,
                 waiting=counts["waiting"] + counts["leased"], researched=counts["done"],
             )
         )  # fmt: skip
