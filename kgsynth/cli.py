@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from kgsynth import __version__
 from kgsynth.errors import KgsynthError
+from kgsynth.neo4j_cli import add_neo4j_commands
+from kgsynth.view.command import add_view_command
 
 if TYPE_CHECKING:
     from kgsynth.stages import Recipe, Run
@@ -122,6 +124,8 @@ RECIPE_COMMANDS: list[tuple[str, Callable[[argparse.Namespace], None], str]] = [
 # Each is given the subparsers and adds its commands, with `set_defaults(command=...)`. Their modules are light to import.
 COMMANDS: list[Callable[[Any], None]] = [
     add_recipe_commands,
+    add_neo4j_commands,
+    add_view_command,
 ]
 
 

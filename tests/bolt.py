@@ -56,5 +56,5 @@ def _emptied(monkeypatch: pytest.MonkeyPatch) -> local.LocalServer:
         with driver.session(database="neo4j") as session:
             session.run("MATCH (n) CALL (n) { DETACH DELETE n } IN TRANSACTIONS OF 10000 ROWS").consume()
             for name in session.run("SHOW VECTOR INDEXES YIELD name").value():  # its width is that of one model
-                session.run(f"DROP INDEX `{name}`").consume()
+                session.run(f"DROP INDEX `{name}`").consume()  # type: ignore[arg-type]
     return server

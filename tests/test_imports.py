@@ -25,7 +25,8 @@ ALLOWED: dict[str, set[str]] = {
     "web": BASE | {"embed"},
     "nearest": BASE,
     "store": BASE | {"nearest"},
-    "graph": BASE | {"store"},
+    "structure": BASE | {"store"},
+    "graph": BASE | {"store", "structure", "embed"},
     "dedup": BASE | {"store", "graph", "embed", "llm", "nearest"},
     "verifiers": BASE | {"task", "sandbox"},
     "validate": BASE | {"task", "verifiers", "sandbox"},
@@ -40,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
     "push": BASE | {"store"},
     "doctor": BASE | {"store"},
 }
-OPEN = {"cli", "graph_cli", "__init__", "__main__", "stages", "report", "show", "summary"}  # the top: may import anything of kgsynth
+OPEN = {"cli", "graph_cli", "neo4j_cli", "__init__", "__main__", "stages", "report", "show", "summary"}  # the top: may import anything of kgsynth
 TRAINER_MAY_USE = {"task", "verifiers", "sandbox", "errors", "config", "files"}  # config: the strict TOML reader
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from kgsynth.errors import StoreError
 from kgsynth.files import write_atomically
-from kgsynth.store import browse
+from kgsynth.store import browse, docker
 from kgsynth.store.maven import LTS, browser_jar, fetch, find_java, main_class, parse_version
 
 OPENS = ("java.nio", "java.io", "sun.nio.ch", "java.util.concurrent")  # of java.base, as in the shipped neo4j.conf
@@ -52,6 +52,7 @@ class LocalServer:
     http_port: int
     version: str
     auth: bool = False  # whether it asks for the password of the user "neo4j"
+    by: str = "maven"  # or "docker"; then pid is 0
 
     @property
     def url(self) -> str:
@@ -62,6 +63,11 @@ class LocalServer:
         """Neo4j Browser, connected to this server at once if no password is needed."""
         method = "" if self.auth else "&preselectAuthMethod=NO_AUTH"
         return f"http://127.0.0.1:{self.http_port}/browser/?dbms={self.url}{method}"
+
+    @property
+    def browser_files(self) -> Path:
+        """The folder of our files for the Browser; it serves them itself when it runs from Maven's jars."""
+        return self.home / "web" / browse.FOLDER
 
     def stop(self, seconds: float = 30.0) -> None:
         stop(self.home, seconds)
@@ -89,21 +95,23 @@ def start(
     home = Path(home).resolve()
     if pid := running(home):
         raise StoreError(f"a Neo4j server (process {pid}) runs in {home} already; use it, or stop it first")
-    if password is not None and len(password) < 8:
-        raise StoreError("Neo4j takes no password of fewer than 8 characters; set a longer NEO4J_PASSWORD")
+    _check_password(password)
     version = _checked_version(home, version)
     java, lib = find_java(version), fetch(version, say)
-    ports = {"bolt_port": _port(bolt_port), "http_port": _port(http_port)}
+    bolt, http = _port(bolt_port), _port(http_port)
     for folder in ("conf", "data", "logs", "run", "plugins", "import"):
         (home / folder).mkdir(parents=True, exist_ok=True)
     files = browse.serve(home / "web", browser_jar(lib))
-    commands = browse.commands(f"http://127.0.0.1:{ports['http_port']}/{files}")
-    settings = {**ports, "auth": str(password is not None).lower(), "pagecache": pagecache, "commands": commands}
-    (home / "conf" / "neo4j.conf").write_text(CONF.format(**settings))
+    conf = CONF.format(
+        bolt_port=bolt, http_port=http, auth=str(password is not None).lower(), pagecache=pagecache,
+        commands=browse.commands(f"http://127.0.0.1:{http}/{files}"),
+    )  # fmt: skip
+    (home / "conf" / "neo4j.conf").write_text(conf)
     say(f"starting Neo4j {version} in {home}")
     process = _launch(home, [java, f"-Xmx{heap}", *(QUICK if quick else ())], lib, version)
-    server = LocalServer(home=home, pid=process.pid, version=version, auth=password is not None, **ports)
-    write_atomically(_record(home), json.dumps({**asdict(server), "home": str(home)}))
+    auth = password is not None
+    server = LocalServer(home=home, pid=process.pid, version=version, auth=auth, bolt_port=bolt, http_port=http)
+    _keep(server)
     try:
         _wait(server, process, password, seconds)
     except BaseException:
@@ -112,13 +120,50 @@ def start(
     return server
 
 
+def start_in_docker(
+    home: str | Path,
+    *,
+    version: str | None = None,
+    bolt_port: int = 0,
+    http_port: int = 0,
+    password: str | None = None,
+    heap: str = "512m",
+    say: Callable[[str], None] = lambda _: None,
+) -> LocalServer:
+    """The same from the official image, where Docker answers. Raises StoreError."""
+    home = Path(home).resolve()
+    _check_password(password)
+    version = _checked_version(home, version)
+    bolt, http = _port(bolt_port), _port(http_port)
+    say(f"starting Neo4j {version} in Docker, data in {home / 'data'}")
+    docker.up(home, version=version, bolt_port=bolt, http_port=http, password=password, heap=heap)
+    auth = password is not None
+    server = LocalServer(home=home, pid=0, version=version, auth=auth, bolt_port=bolt, http_port=http, by="docker")
+    _keep(server)
+    return server
+
+
 def find(home: str | Path) -> LocalServer | None:
     """The server that runs in `home`, or None."""
     home = Path(home).resolve()
     said = recorded(home)
-    if said is None or running(home) is None:
+    if said is None or not (docker.running(home) if said.get("by") == "docker" else running(home)):
         return None
     return LocalServer(**{**said, "home": home})
+
+
+def domains(server: LocalServer, password: str | None = None) -> list[str]:
+    """The domains of the server's graph, in the order in which they came. Raises StoreError."""
+    from neo4j import GraphDatabase
+    from neo4j.exceptions import DriverError, Neo4jError
+
+    auth = (USER, password) if password is not None else None
+    query = "MATCH (c:Concept) WITH c.domain AS domain, min(c.n) AS first RETURN domain ORDER BY first"
+    try:
+        with GraphDatabase.driver(server.url, auth=auth, notifications_min_severity="OFF") as driver:
+            return [row["domain"] for row in driver.execute_query(query, database_="neo4j").records]
+    except (DriverError, Neo4jError, OSError) as error:
+        raise StoreError(f"{server.url}: {error}; if it asks for a password, set NEO4J_PASSWORD") from error
 
 
 def recorded(home: str | Path) -> dict[str, Any] | None:
@@ -143,6 +188,9 @@ def running(home: str | Path) -> int | None:
 
 def stop(home: str | Path, seconds: float = 30.0) -> bool:
     """End the server in `home`: asked first, killed after `seconds`. False when none runs."""
+    if (recorded(home) or {}).get("by") == "docker":
+        home = Path(home).resolve()
+        return docker.running(home) and docker.down(home)
     pid = running(home)
     if pid is None:
         return False
@@ -154,6 +202,15 @@ def stop(home: str | Path, seconds: float = 30.0) -> bool:
             deadline = float("inf")
         time.sleep(0.05)
     return True
+
+
+def _keep(server: LocalServer) -> None:
+    write_atomically(_record(server.home), json.dumps({**asdict(server), "home": str(server.home)}))
+
+
+def _check_password(password: str | None) -> None:
+    if password is not None and len(password) < 8:
+        raise StoreError("Neo4j takes no password of fewer than 8 characters; set a longer NEO4J_PASSWORD")
 
 
 def _checked_version(home: Path, version: str | None) -> str:

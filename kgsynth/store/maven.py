@@ -117,9 +117,9 @@ def _fetch(version: str, lib: Path) -> None:
     done = subprocess.run(command, cwd=part, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         shutil.rmtree(part)
-        said = next((line for line in done.stdout.splitlines() if line.startswith("[ERROR]")), done.stderr)[:500]
+        said = re.search(r"Could not .+?(?=\(|$)", done.stdout, re.M)
         raise StoreError(
-            f"Maven could not fetch Neo4j {version}: {said}; check the network and that there is such a release:"
+            f"Maven could not fetch Neo4j {version}: {said[0].strip() if said else done.stdout[-300:]}; check the network and that there is such a release:"
             " central.sonatype.com/artifact/org.neo4j/neo4j/versions"
         )
     part.rename(lib)
