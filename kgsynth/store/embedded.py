@@ -264,7 +264,9 @@ class EmbeddedStore(LoggedStore):
 
 
 WAITING = """
-SELECT n FROM frontier WHERE state = 'waiting' OR (state = 'leased' AND until <= :now) ORDER BY n LIMIT :n"""
+SELECT n FROM (SELECT n FROM frontier WHERE state = 'waiting' ORDER BY n LIMIT :n)
+UNION ALL SELECT n FROM (SELECT n FROM frontier WHERE state = 'leased' AND until <= :now ORDER BY n LIMIT :n)
+ORDER BY n LIMIT :n"""
 
 LEASE = """
 UPDATE frontier SET owner = :owner, until = :until, token = :token, attempts = attempts + (state = 'leased'), state = 'leased'
