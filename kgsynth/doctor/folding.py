@@ -1,0 +1,179 @@
+"""Concepts that are there twice, and merges that stopped half-way: folded into one with all edges."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+from kgsynth.doctor.patch import Finding, Patch, Ref, changing, removing, stream
+from kgsynth.doctor.survey import Survey
+from kgsynth.store import Row
+from kgsynth.store.change import absorb, bounded_spans
+from kgsynth.store.rows import concept_fields, spans_to_rows, to_concept, to_spans
+
+NOUNS = {
+    "source": "source",
+    "decision": "decision",
+    "task": "task",
+    "frontier": "frontier item of",
+    "merged": "redirect of",
+}
+
+
+def duplicates(survey: Survey) -> Iterator[Finding]:
+    """Rows of one id, and edges with the same ends."""
+    for concept_id, numbers in survey.columns["concept"].again.items():
+        refs = [("concept", n) for n in numbers]
+        kept, edges = survey.ref(concept_id), _edges_at(survey, concept_id)
+        yield Finding(
+            kind="duplicate", what=f"concept {survey.name(concept_id)} ({concept_id}) is there {len(refs) + 1} times",
+            rows=(kept, *refs, *edges), repair="the newer ones are folded into the oldest with all edges",
+            fix=_folding(kept, refs, edges, concept_id, concept_id),
+        )  # fmt: skip
+    for kind, noun in NOUNS.items():
+        for key, numbers in survey.columns[kind].again.items():
+            refs = tuple((kind, n) for n in numbers)
+            yield Finding(
+                kind="duplicate", what=f"the {noun} {survey.name(key)} is there {len(refs) + 1} times", rows=refs,
+                repair="the newer ones are removed", fix=removing(*refs),
+            )  # fmt: skip
+    yield from _parallel_edges(survey)
+
+
+def _parallel_edges(survey: Survey) -> Iterator[Finding]:
+    twice = set(survey.columns["concept"].again)
+    for e, n in enumerate(survey.edge_n):
+        ends = survey.ids[survey.parent[e]], survey.ids[survey.child[e]]
+        if (others := survey.parallel.get(n)) and not twice.intersection(ends):
+            refs = [("edge", n), *(("edge", other) for other in others)]
+            yield Finding(
+                kind="duplicate", what=f"the edge {survey.name(ends[0])} -> {survey.name(ends[1])} is there {len(refs)} times",
+                rows=tuple(refs), repair="the newer ones are folded into the oldest with all quotes",
+                fix=lambda patch, refs=refs: _fold_edges(patch, refs, {}),
+            )  # fmt: skip
+
+
+def half_merges(survey: Survey) -> Iterator[Finding]:
+    """Redirects, and what should have gone with the concept that was folded."""
+    removed = _removed(survey)
+    for fold, first in survey.keep.items():
+        redirect, keep = ("merged", survey.number("merged", fold)), _end(survey.keep, first)
+        if keep is None:
+            yield _half(f"the redirects from {fold} lead in a circle", redirect, "they are removed", removing(redirect))
+        elif fold in survey.place:
+            yield _unfinished(survey, fold, keep, redirect)
+        elif keep not in survey.place and keep not in removed:
+            what = f"{fold} was folded into {keep}, which is not there and was not removed"
+            yield _half(what, redirect, "the redirect is removed", removing(redirect))
+        elif keep != first:
+            what = f"{fold} leads to {survey.name(keep)} over {first}, which was folded itself"
+            yield _half(what, redirect, "the redirect leads to the concept itself", changing(redirect, keep=keep))
+    yield from _left_behind(survey)
+
+
+def _unfinished(survey: Survey, fold: str, keep: str, redirect: Ref) -> Finding:
+    here = survey.ref(fold)
+    if keep not in survey.place:
+        what = f"{survey.name(fold)} is there, though it was folded into {keep}, which is not"
+        return _half(what, redirect, "the redirect is removed", removing(redirect))
+    edges = _edges_at(survey, fold, keep)
+    what = f"{survey.name(fold)} was folded into {survey.name(keep)} and is still there, with {len(_edges_at(survey, fold))} edges"
+    fix = _folding(survey.ref(keep), [here], edges, keep, fold)
+    return Finding(
+        kind="half-merge", what=what, rows=(here, redirect, survey.ref(keep), *edges),
+        repair="it is finished: names and edges move to the concept that was kept", fix=fix,
+    )  # fmt: skip
+
+
+def _left_behind(survey: Survey) -> Iterator[Finding]:
+    waiting = survey.columns["frontier"].number
+    for fold, n in waiting.items():
+        keep = _end(survey.keep, fold) if fold in survey.keep else None
+        if keep in survey.place:
+            moves = keep not in waiting
+            fix = changing(("frontier", n), concept=keep) if moves else removing(("frontier", n))
+            what = f"{fold}, which was folded into {survey.name(keep)}, is still in the frontier"
+            yield _half(what, ("frontier", n), "its place in the frontier goes to the concept that was kept", fix)
+
+
+def _half(what: str, ref: Ref, repair: str, fix: Callable[[Patch], None]) -> Finding:
+    return Finding(kind="half-merge", what=what, rows=(ref,), repair=repair, fix=fix)
+
+
+def _end(keep: dict[str, str], start: str) -> str | None:
+    """Where redirects lead, None when in a circle."""
+    seen = set()
+    while start in keep:
+        if start in seen:
+            return None
+        seen.add(start)
+        start = keep[start]
+    return start
+
+
+def _removed(survey: Survey) -> set[str]:
+    """Concepts that redirects lead to and that were removed on purpose, says the log."""
+    wanted = {keep for keep in survey.keep.values() if keep not in survey.place} & survey.ever
+    gone: set[str] = set()
+    for row in stream(survey.store, "operation") if wanted else ():
+        if touched := wanted.intersection(row["concepts"]):
+            before = json.loads(row["before"])
+            gone = (gone - touched) | (touched & _gone(before))
+    return gone
+
+
+def _gone(before: Row) -> set[str]:
+    """What an operation took out."""
+    if "rows" not in before:
+        return set(before["gone"])
+    there = {n for kind, n in before["rows"]["inserted"] if kind == "concept"}
+    return {row["id"] for kind, row in before["rows"]["removed"] if kind == "concept" and row["n"] not in there}
+
+
+def _edges_at(survey: Survey, *ids: str) -> list[Ref]:
+    places = {survey.place[i] for i in ids}
+    at = [n for n, p, c in zip(survey.edge_n, survey.parent, survey.child, strict=True) if p in places or c in places]
+    return [("edge", n) for first in at for n in (first, *survey.parallel.get(first, ()))]
+
+
+def _folding(keep: Ref, folds: list[Ref], edges: list[Ref], keep_id: str, fold_id: str) -> Callable[[Patch], None]:
+    def fix(patch: Patch) -> None:
+        for fold in folds:
+            old, new = patch.row(keep), patch.row(fold)
+            if old and new:
+                whole = absorb(to_concept(old), to_concept(new))
+                patch.change(keep, **concept_fields(whole))
+                patch.remove(fold)
+                _move_vector(patch, keep, fold, keep_id)
+        _fold_edges(patch, edges, {fold_id: keep_id})
+
+    return fix
+
+
+def _move_vector(patch: Patch, keep: Ref, fold: Ref, keep_id: str) -> None:
+    """A concept's vector has its number."""
+    vector = patch.row(("embedding", fold[1]))
+    if vector:
+        patch.remove(("embedding", fold[1]))
+        if keep_id == vector["concept"] and not patch.row(("embedding", keep[1])):
+            patch.add_numbered("embedding", {**vector, "n": keep[1]})
+
+
+def _fold_edges(patch: Patch, edges: list[Ref], meant: dict[str, str]) -> None:
+    """Every pair of ends once, with the quotes of all; no self-loops."""
+    kept: dict[tuple[str, str], Ref] = {}
+    for ref in sorted(set(edges)):
+        row = patch.row(ref)
+        if not row:
+            continue
+        parent, child = row["parent"], row["child"]
+        ends = str(meant.get(parent, parent)), str(meant.get(child, child))
+        if ends[0] == ends[1]:
+            patch.remove(ref)
+        elif ends in kept and (first := patch.row(kept[ends])):
+            spans = bounded_spans(to_spans(first["spans"]), to_spans(row["spans"]))
+            patch.change(kept[ends], spans=spans_to_rows(spans))
+            patch.remove(ref)
+        else:
+            kept[ends] = ref
+            patch.change(ref, parent=ends[0], child=ends[1])
