@@ -91,7 +91,7 @@ class LoggedStore(ABC):
             if "rows" in before:
                 return _undo_rewrite(tx, operation, before["rows"], later, note, at)
             draft = Draft(tx, kind="undo", note=note or f"undo {op}", undoes=op)
-            result = commit.undo(draft, operation, before, later)
+            result = commit.undo(draft, operation, later, lambda op: _operation(tx, op)[1])
             tx.write(draft, at, token, result)
             return result
 
@@ -148,14 +148,22 @@ def _history(tx: Tx, concept_id: str) -> list[ConceptVersion]:
     if now:
         found = [ConceptVersion(op=now[0].version, concept=now[0].concept)]
     else:
-        touching = [o.op for o in tx.operations(0) if concept_id in o.concepts]
-        found = [ConceptVersion(op=touching[-1], concept=None)] if touching else []
+        found = _absent(tx, concept_id, tx.state().op)
     while found and (entry := tx.operation(found[-1].op)):
         row = _row_before(entry[1], concept_id)
-        if row is None:
+        if row:
+            found.append(ConceptVersion(op=row["version"], concept=rows.to_concept(row)))
+        elif gone := _absent(tx, concept_id, found[-1].op - 1):
+            found += gone
+        else:
             break
-        found.append(ConceptVersion(op=row["version"], concept=rows.to_concept(row)))
     return found[::-1]
+
+
+def _absent(tx: Tx, concept_id: str, op: int) -> list[ConceptVersion]:
+    """The version of a concept that is not there after operation `op`: that of the one which removed it, if it ever was."""
+    touching = [o.op for o in tx.operations(0, op) if concept_id in o.concepts]
+    return [ConceptVersion(op=touching[-1], concept=None)] if touching else []
 
 
 def _row_before(before: Mapping[str, Any], concept_id: str) -> Row | None:
@@ -209,7 +217,7 @@ def _numbered(insert: Sequence[tuple[str, Row]], state: State) -> Iterator[tuple
 def _undo_rewrite(
     tx: Tx, operation: Operation, changed: Mapping[str, Any], later: Sequence[Operation], note: str, at: float
 ) -> CommitResult:
-    for other in _in_force(later):
+    for other in reversed(commit.in_force(later)):
         if {*other.concepts} & {*operation.concepts} or {*other.edges} & {*operation.edges}:
             raise UndoError(
                 f"operation {operation.op} cannot be undone: what it wrote was altered since;"
@@ -236,15 +244,6 @@ def _refuse_twins(tx: Tx, operation: Operation, remove: Sequence[tuple[str, int]
 
 def _stamped(kind: str, row: Row, version: int | None) -> Row:
     return {**row, "version": version} if kind in {"concept", "edge"} and version is not None else row
-
-
-def _in_force(operations: Sequence[Operation]) -> list[Operation]:
-    """Without those that were taken back, and what took them back."""
-    void: set[int] = set()
-    for operation in reversed(operations):
-        if operation.undoes is not None and operation.op not in void:
-            void |= {operation.op, operation.undoes}
-    return [operation for operation in operations if operation.op not in void]
 
 
 def _plain(row: Row) -> Row:

@@ -5,7 +5,7 @@ Both work on a Draft, inside one transaction of the store; nothing here knows ho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from kgsynth.store.change import (
     split_concept,
     without_names,
 )
-from kgsynth.store.draft import Draft, Link, Node, Pair, Queued, moved, to_queued
+from kgsynth.store.draft import Draft, Link, Node, Pair, Queued, membership, moved, to_queued
 
 
 def apply(draft: Draft, change: Change) -> CommitResult:
@@ -107,11 +107,15 @@ class _Commit:
         self.result["removed"].append(concept_id)
 
     def _forget(self, concept_id: str) -> None:
-        """Take out a concept without edges, with its place in the frontier."""
-        self.draft.need_queued((concept_id,))
-        if self.draft.queue[concept_id] is not None:
-            self.draft.enqueue(concept_id, None)
-        self.draft.delete(concept_id)
+        """Take out a concept without edges, with its place in the frontier; what was folded into it means itself again."""
+        draft = self.draft
+        draft.need_redirects((), (concept_id,))
+        for fold in draft.folded_into(concept_id):
+            draft.redirect(fold, None)
+        draft.need_queued((concept_id,))
+        if draft.queue[concept_id] is not None:
+            draft.enqueue(concept_id, None)
+        draft.delete(concept_id)
 
     def _meant(self, concept_id: str) -> str:
         self.draft.need_kept((concept_id,))
@@ -204,7 +208,7 @@ class _Commit:
         draft.need_links({pair for both in edges for pair in both})
         draft.need_queued(ids)
         draft.need_vectors(folds)
-        draft.need_redirects(folds, folds)
+        draft.need_redirects(ids, ids)
         for keep, fold in merges:
             self._merge(draft.kept[keep], draft.kept[fold])
 
@@ -215,8 +219,9 @@ class _Commit:
         if dag.merge_path(self.draft, keep, fold):
             self.decided.append(refused_merge(keep, fold))
             return
+        around = self._around(fold)
         parents, children = list(self.draft.parents[fold]), list(self.draft.children[fold])
-        self._repoint(keep, fold, self._around(fold))
+        self._repoint(keep, fold, around)
         self._redirect(keep, fold)
         self._move_item(keep, fold)
         self._rewrite(keep, absorb(kept.concept, folded.concept))
@@ -308,19 +313,32 @@ def edge_id(pair: Pair) -> str:
 # taking back
 
 
-def undo(draft: Draft, operation: Operation, before: Mapping[str, Any], later: Sequence[Operation]) -> CommitResult:
-    """Make everything that `operation` altered what it was before. `later`: the operations after it, oldest first.
+def undo(
+    draft: Draft, operation: Operation, later: Sequence[Operation], before: Callable[[int], Mapping[str, Any]]
+) -> CommitResult:
+    """Make everything that `operation` altered what it was before.
 
-    Raises UndoError and CycleError; the draft is worth nothing then.
+    later: the operations after it, oldest first; before: reads the `before` of an operation in the log. Raises UndoError and
+    CycleError; the draft is worth nothing then.
     """
-    return _Undo(draft, operation, before, later).apply()
+    return _Undo(draft, operation, later, before).apply()
+
+
+def in_force(operations: Sequence[Operation]) -> list[Operation]:
+    """Successive operations, oldest first, without those of them that were taken back and what took them back."""
+    there, void = {operation.op for operation in operations}, set()
+    for operation in reversed(operations):
+        if operation.undoes in there and operation.op not in void:
+            void |= {operation.op, operation.undoes}
+    return [operation for operation in operations if operation.op not in void]
 
 
 class _Undo:
     def __init__(
-        self, draft: Draft, operation: Operation, before: Mapping[str, Any], later: Sequence[Operation]
+        self, draft: Draft, operation: Operation, later: Sequence[Operation], log: Callable[[int], Mapping[str, Any]]
     ) -> None:
-        self.draft, self.operation, self.before, self.later = draft, operation, before, later
+        self.draft, self.operation, self.later, self.log = draft, operation, in_force(later), log
+        self.before = before = log(operation.op)
         self.cut = {_pair(text) for text in before["cut"]}
         self.old_edges = {_pair(text): row for text, row in before["edge"].items()}
 
@@ -369,6 +387,15 @@ class _Undo:
             link = self.draft.links[pair]
             if (link is None) != (pair in self.cut) or (link and link.version != self._left(f"{pair[0]} {pair[1]}")):
                 raise self._conflict(f"edge {pair[0]} -> {pair[1]}", lambda later, p=pair: p in later.edges)
+        for fold in self.before["merged"]:
+            if any(fold in later.concepts for later in self.later):
+                raise self._conflict(f"concept {fold}", lambda later, i=fold: i in later.concepts)
+        for concept_id, left in self.before["queued"].items():
+            if membership(self.draft.queue[concept_id]) != left:
+                raise self._conflict(
+                    f"the frontier item of concept {concept_id}",
+                    lambda later, i=concept_id: i in self.log(later.op).get("frontier", ()),
+                )
 
     def _left(self, key: str) -> int:
         """The version in which the operation left something."""

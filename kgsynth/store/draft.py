@@ -7,7 +7,8 @@ the store writes what `written` lists, and `before` becomes the operation's entr
     {"concept": {id: row}, "edge": {"parent child": row}, "embedding": {id: base64},    as they were; absent: were not there
      "merged": {fold: row or null}, "frontier": {concept: row or null},
      "gone": [ids of removed concepts], "cut": ["parent child" of removed edges],
-     "version": {id or "parent child": its version afterwards, where that is not the operation's number}}
+     "version": {id or "parent child": its version afterwards, where that is not the operation's number},
+     "queued": {concept: its frontier item afterwards, see `membership`}}
 """
 
 from __future__ import annotations
@@ -334,6 +335,7 @@ class Draft:
                 "frontier": self._before["frontier"],
                 "gone": [i for i in concepts if self.nodes[i] is None],
                 "cut": [f"{p} {c}" for p, c in pairs if self.links[p, c] is None],
+                "queued": {i: membership(self.queue[i]) for i in self._before["frontier"]},
                 "version": self._old_versions(),
             },
         }  # fmt: skip
@@ -390,6 +392,11 @@ def _frontier_row(concept_id: str, item: Queued) -> Row:
 
 def to_queued(row: Mapping[str, Any]) -> Queued:
     return Queued(row["n"], row["depth"], row["state"], row["attempts"], row["token"])
+
+
+def membership(item: Queued | None) -> list[Any] | None:
+    """What operations decide of a frontier item, as JSON keeps it: [its number, whether it is done]. Leases are not theirs."""
+    return [item.n, item.state == "done"] if item else None
 
 
 def moved(item: Queued, **changes: Any) -> Queued:
