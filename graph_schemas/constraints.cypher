@@ -1,17 +1,25 @@
 // What the Neo4j store makes when it opens a database. Only needed by hand to prepare a database for other tools:
 //   cypher-shell -f graph_schemas/constraints.cypher
 
-CREATE CONSTRAINT concept_id IF NOT EXISTS FOR (c:Concept) REQUIRE c.id IS UNIQUE;
-CREATE CONSTRAINT name_key IF NOT EXISTS FOR (n:Name) REQUIRE n.key IS UNIQUE;
-CREATE CONSTRAINT source_id IF NOT EXISTS FOR (s:Source) REQUIRE s.id IS UNIQUE;
-CREATE CONSTRAINT decision_id IF NOT EXISTS FOR (d:Decision) REQUIRE d.id IS UNIQUE;
-CREATE CONSTRAINT frontier_concept IF NOT EXISTS FOR (f:Frontier) REQUIRE f.concept IS UNIQUE;
-CREATE CONSTRAINT merged_fold IF NOT EXISTS FOR (m:Merged) REQUIRE m.fold IS UNIQUE;
-CREATE CONSTRAINT guard_id IF NOT EXISTS FOR (g:Guard) REQUIRE g.id IS UNIQUE;
+CREATE CONSTRAINT concept_id IF NOT EXISTS FOR (x:Concept) REQUIRE x.id IS UNIQUE;
+CREATE CONSTRAINT name_key IF NOT EXISTS FOR (x:Name) REQUIRE x.key IS UNIQUE;
+CREATE CONSTRAINT source_id IF NOT EXISTS FOR (x:Source) REQUIRE x.id IS UNIQUE;
+CREATE CONSTRAINT decision_id IF NOT EXISTS FOR (x:Decision) REQUIRE x.id IS UNIQUE;
+CREATE CONSTRAINT frontier_concept IF NOT EXISTS FOR (x:Frontier) REQUIRE x.concept IS UNIQUE;
+CREATE CONSTRAINT merged_fold IF NOT EXISTS FOR (x:Merged) REQUIRE x.fold IS UNIQUE;
+CREATE CONSTRAINT task_id IF NOT EXISTS FOR (x:Task) REQUIRE x.id IS UNIQUE;
+CREATE CONSTRAINT operation_op IF NOT EXISTS FOR (x:Operation) REQUIRE x.op IS UNIQUE;
+CREATE CONSTRAINT guard_id IF NOT EXISTS FOR (x:Guard) REQUIRE x.id IS UNIQUE;
 
-CREATE INDEX concept_version IF NOT EXISTS FOR (c:Concept) ON (c.version);
-CREATE INDEX concept_name IF NOT EXISTS FOR (c:Concept) ON (c.name);
-CREATE INDEX concept_domain IF NOT EXISTS FOR (c:Concept) ON (c.domain);
-CREATE INDEX narrower_version IF NOT EXISTS FOR ()-[r:NARROWER]-() ON (r.version);
-CREATE INDEX frontier_state IF NOT EXISTS FOR (f:Frontier) ON (f.state);
-CREATE INDEX merged_keep IF NOT EXISTS FOR (m:Merged) ON (m.keep);
+CREATE INDEX concept_n IF NOT EXISTS FOR (x:Concept) ON (x.n);
+CREATE INDEX concept_name IF NOT EXISTS FOR (x:Concept) ON (x.name);
+CREATE INDEX concept_domain IF NOT EXISTS FOR (x:Concept) ON (x.domain);
+CREATE INDEX source_n IF NOT EXISTS FOR (x:Source) ON (x.n);
+CREATE INDEX merged_n IF NOT EXISTS FOR (x:Merged) ON (x.n);
+CREATE INDEX merged_keep IF NOT EXISTS FOR (x:Merged) ON (x.keep);
+CREATE INDEX decision_n IF NOT EXISTS FOR (x:Decision) ON (x.n);
+CREATE INDEX frontier_seq IF NOT EXISTS FOR (x:Frontier) ON (x.seq);
+CREATE INDEX frontier_state IF NOT EXISTS FOR (x:Frontier) ON (x.state, x.seq);
+CREATE INDEX task_n IF NOT EXISTS FOR (x:Task) ON (x.n);
+CREATE INDEX operation_token IF NOT EXISTS FOR (x:Operation) ON (x.token);
+CREATE INDEX narrower_n IF NOT EXISTS FOR ()-[x:NARROWER]-() ON (x.n);

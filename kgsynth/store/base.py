@@ -73,12 +73,17 @@ class LoggedStore(ABC):
         def work(tx: Tx) -> CommitResult:
             if (done := tx.result(token)) is not None:
                 return done
+            self._expect(tx, change)
             draft = Draft(tx, note=change.note)
             result = commit.apply(draft, change)
             tx.write(draft, at, token, result)
             return result
 
         return self._write(work)
+
+    def _expect(self, tx: Any, change: Change) -> None:
+        """Called before a change is applied: a store behind a network may read in one go what that will need."""
+        return
 
     def undo(self, op: int, note: str = "") -> CommitResult:
         token, at = uuid.uuid4().hex, self._clock()
@@ -186,9 +191,10 @@ def _rewrite(
     replaced = {*remove, *((kind, row["n"]) for kind, row in insert)}
     by_kind = {kind: sorted(n for k, n in replaced if k == kind) for kind in KINDS}
     removed = [(kind, _plain(row)) for kind, numbers in by_kind.items() if numbers for row in tx.rows(kind, numbers)]
+    put = {(kind, row["n"]) for kind, row in insert}
     for kind, numbers in reversed(by_kind.items()):
-        if numbers:
-            tx.drop(kind, numbers)
+        if gone := [n for n in numbers if (kind, n) not in put]:  # what is put over keeps what hangs on it
+            tx.drop(kind, gone)
     for kind in KINDS:
         version = state.op if fields.get("undoes") is None else None
         if new := [_stamped(kind, _binary(row), version) for k, row in insert if k == kind]:

@@ -2,47 +2,48 @@
 
 Neo4j isolates transactions by read-committed only: two writers could each find no cycle and together close one. So every
 transaction that writes first takes the write lock of one Guard node, then checks, then writes; the driver repeats
-it as a whole when the server asks for that. One database holds one graph; `queries.py` says how.
+it as a whole when the server asks for that. One database holds one graph.
+
+    queries.py        the statements
+    neo4j_driver.py   connection, repeats, errors
+    neo4j_format.py   opening a database, older formats
+    neo4j_tx.py       reading for and writing of a Draft
+    neo4j_rows.py     raw rows
 """
 
 from __future__ import annotations
 
-import json
-import os
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from kgsynth.concept import Concept, Decision, Edge, Source, SourceSpan
-from kgsynth.errors import ConfigError, StoreError
-from kgsynth.store import Change, CommitResult, FrontierItem, queries
-from kgsynth.store.change import (
-    absorb,
-    bounded_spans,
-    dropped_concept,
-    dropped_edge,
-    evidence_from_json,
-    evidence_to_json,
-    folded_edges,
-    merged_concept,
-    refused_edge,
-    refused_merge,
-)
+from kgsynth.concept import Concept, Decision, Edge, Source
+from kgsynth.errors import StoreError
+from kgsynth.store import KINDS, Change, FrontierItem, Row, Skeleton, TaskRecord, neo4j_rows, queries, rows
+from kgsynth.store.base import LoggedStore, checked_vectors
+from kgsynth.store.draft import Pair
+from kgsynth.store.neo4j_driver import Server, Session, batches
+from kgsynth.store.neo4j_format import FORMAT, faults, make_indexes, prepare
+from kgsynth.store.neo4j_tx import Neo4jTx
 
 if TYPE_CHECKING:
-    from neo4j import ManagedTransaction, Record
+    import numpy as np
+    from numpy.typing import NDArray
 
-BATCH = 5000  # rows per UNWIND
+T = TypeVar("T")
+
+VECTORS = 1000  # vectors per statement: they are large
+STATE = ("graph", "n", "op", "concepts", "tokens", "model")
 
 
-class Neo4jStore:
+class Neo4jStore(LoggedStore):
     """A GraphStore in a Neo4j database. Threads may share it; a forked process must open its own.
 
     Name, password and database come from NEO4J_USERNAME, NEO4J_PASSWORD and NEO4J_DATABASE unless given; without a
-    password no authentication is tried. `clock` returns seconds since the epoch; writers on several machines need
-    clocks that agree to well within a lease.
+    password no authentication is tried. A server that goes away is waited for (`neo4j_driver.PATIENCE`). `clock` returns seconds
+    since the epoch; writers on several machines need clocks that agree to well within a lease.
     """
 
     def __init__(
@@ -53,72 +54,217 @@ class Neo4jStore:
         database: str | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Connect and make constraints and indexes. Raises ConfigError without the driver, StoreError without a server."""
+        """Connect and prepare the database. Raises ConfigError without the driver, StoreError without a server."""
         self.url, self._clock = url, clock
-        self._database = database or os.environ.get("NEO4J_DATABASE") or "neo4j"
-        self._driver = _driver(url, auth or _auth())
+        self._server = Server(url, auth, database)
+        self._search = list(queries.NEAREST.values())  # the forms of a vector query that may work here
         try:
-            with self._explained():
-                self._driver.verify_connectivity()
-                for statement in (*queries.CONSTRAINTS, *queries.INDEXES, queries.CREATE_GUARD):
-                    self._driver.execute_query(statement, database_=self._database)
-        except StoreError:
-            self._driver.close()
+            prepare(self._server)
+        except BaseException:
+            self._server.close()
             raise
 
-    def commit(self, change: Change) -> CommitResult:
-        return self._write(lambda tx: _Commit(tx).apply(change))
+    # reading
 
-    def version(self) -> tuple[int, int]:
-        row = self._read(queries.VERSION)[0]
-        return row["merges"], row["changes"]
+    def version(self) -> int:
+        return self._guard()["op"]
 
     def concept(self, concept_id: str) -> Concept | None:
-        kept = self._read(queries.KEPT, ids=[concept_id])
-        rows = self._read(queries.CONCEPTS_BY_ID, ids=[kept[0]["keep"] if kept else concept_id])
-        return _concept(rows[0]["c"]) if rows else None
+        found = self._server.read(queries.CONCEPT, id=concept_id)
+        return rows.to_concept(found[0]["c"]) if found else None
 
-    def concepts(self, since: int = 0) -> list[Concept]:
-        return [_concept(row["c"]) for row in self._read(queries.CONCEPTS, since=since)]
+    def concepts(self, ids: Iterable[str] | None = None) -> list[Concept]:
+        return [rows.to_concept(row["c"]) for row in self._chosen(queries.CONCEPTS, queries.CONCEPTS_BY_ID, ids)]
 
-    def edges(self, since: int = 0) -> list[Edge]:
-        return [_edge(row) for row in self._read(queries.EDGES, since=since)]
+    def edges(self, pairs: Iterable[Pair] | None = None) -> list[Edge]:
+        if pairs is None:
+            return _edges(self._server.read(queries.EDGES))
+        return _edges(self._server.read(queries.EDGES_BETWEEN, pairs=list(dict.fromkeys(pairs))))
+
+    def edges_of(self, concept_id: str) -> list[Edge]:
+        return _edges(self._server.read(queries.EDGES_OF, id=concept_id))
+
+    def levels(self, ids: Iterable[str] | None = None) -> dict[str, int]:
+        return {row["id"]: row["level"] for row in self._chosen(queries.LEVELS, queries.LEVELS_BY_ID, ids)}
+
+    def skeleton(self) -> Skeleton:
+        return self._look(lambda tx: tx.skeleton())
 
     def find(self, key: str) -> list[Concept]:
-        return [_concept(row["c"]) for row in self._read(queries.FIND, key=key)]
+        return [rows.to_concept(row["c"]) for row in self._server.read(queries.FIND, key=key)]
 
     def sources(self, ids: Iterable[str] | None = None) -> list[Source]:
-        rows = self._read(queries.SOURCES) if ids is None else self._read(queries.SOURCES_BY_ID, ids=list(ids))
-        return [Source(**{f.name: row["s"][f.name] for f in fields(Source)}) for row in rows]
+        return [rows.to_source(row["s"]) for row in self._chosen(queries.SOURCES, queries.SOURCES_BY_ID, ids)]
 
     def decisions(self) -> list[Decision]:
-        return [_decision(row["d"]) for row in self._read(queries.DECISIONS)]
+        return [rows.to_decision(row["d"]) for row in self._server.read(queries.DECISIONS)]
+
+    def _chosen(self, everything: str, by_id: str, ids: Iterable[str] | None) -> list[Any]:
+        if ids is None:
+            return self._server.read(everything)
+        return self._server.read(by_id, ids=list(dict.fromkeys(ids)))
+
+    def _guard(self) -> Row:
+        found = self._server.read(queries.STATE)
+        if not found:
+            raise StoreError(
+                f"graph store {self.url}: the database was emptied since it was opened; open the store again"
+            )
+        return found[0]["guard"]
+
+    # the frontier
 
     def lease(self, n: int, owner: str, seconds: float) -> list[FrontierItem]:
-        now = self._clock()
-        given = {"n": max(n, 0), "owner": owner, "now": now, "until": now + seconds}
+        now, lease = self._clock(), uuid.uuid4().hex
+        given = {"n": max(n, 0), "owner": owner, "now": now, "until": now + seconds, "lease": lease}
 
-        def take(tx: ManagedTransaction) -> list[FrontierItem]:
-            _run(tx, queries.LOCK)
-            return [FrontierItem(**row.data()) for row in _run(tx, queries.LEASE, **given)]
+        def take(tx: Neo4jTx) -> list[FrontierItem]:
+            taken = tx.session.run(queries.LEASED, lease=lease) if tx.session.again else []
+            return [FrontierItem(**row.data()) for row in taken or tx.session.run(queries.LEASE, **given)]
 
         return self._write(take)
 
     def release(self, owner: str) -> int:
-        def give_back(tx: ManagedTransaction) -> int:
-            _run(tx, queries.LOCK)
-            return _run(tx, queries.RELEASE, owner=owner)[0]["n"]
-
-        return self._write(give_back)
+        return self._write(lambda tx: tx.session.run(queries.RELEASE, owner=owner)[0]["n"])
 
     def frontier(self) -> Mapping[str, int]:
         counts = {"waiting": 0, "leased": 0, "done": 0}
-        for row in self._read(queries.FRONTIER, now=self._clock()):
+        for row in self._server.read(queries.FRONTIER, now=self._clock()):
             counts[row["state"]] += row["n"]
         return counts
 
+    # vectors and tasks
+
+    def put_embeddings(self, model: str, ids: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        matrix = checked_vectors(ids, vectors)
+        dim = matrix.shape[1]
+        new = [{"id": i, "vector": row} for i, row in zip(ids, matrix.astype(float).tolist(), strict=True)]
+
+        def put(tx: Neo4jTx) -> None:
+            _one_model(tx, model, dim)
+            for batch in batches(new, VECTORS):
+                tx.session.run(queries.PUT_EMBEDDINGS, rows=batch)
+
+        self._write(put)
+        self._index_vectors(dim)
+
+    def embeddings(self) -> tuple[str, list[str], NDArray[np.float32]]:
+        import numpy as np
+
+        ids, parts, after = [], [], -1
+        while found := self._server.read(queries.EMBEDDINGS, after=after, limit=VECTORS):
+            ids += [row["id"] for row in found]
+            parts.append(np.array([row["vector"] for row in found], np.float32))
+            after = found[-1]["n"]
+        if not ids:
+            return "", [], np.zeros((0, 0), np.float32)
+        return self._guard()["model"], ids, np.concatenate(parts)
+
+    def nearest(self, vector: NDArray[np.float32], k: int = 10) -> list[tuple[str, float]]:
+        """The index is approximate and works on rounded vectors, so many candidates are asked for, ordered by the server, and
+        the best of them ordered again here by exact cosines."""
+        import numpy as np
+
+        from kgsynth.nearest import Nearest
+
+        dim = self._guard()["dim"]
+        if not dim:
+            return []
+        exact = Nearest(dim)
+        query = exact.checked(np.asarray(vector)[None])[0][0]
+        found = self._candidates(query.astype(float).tolist(), max(k, 1))
+        if found:
+            exact.add([row["id"] for row in found], np.array([row["vector"] for row in found], np.float32))
+        return exact.query(query, k)
+
+    def _candidates(self, vector: list[float], k: int) -> list[Any]:
+        given = {"vector": vector, "k": max(10 * k, 100), "best": 2 * k + 10}
+        refused: StoreError | None = None
+        for form in self._search:
+            try:
+                found = self._server.read(form, **given)
+            except StoreError as error:
+                refused = refused or error
+            else:
+                self._search = [form]
+                return found
+        raise StoreError(f"{refused}; nearest() needs the vector index of Neo4j 5.26 or later") from refused
+
+    def _index_vectors(self, dim: int) -> None:
+        """Make the vector index, or make it anew for another width, and wait until it is there. What is written later is in
+        it when the transaction ends."""
+        there = {row["name"]: row["dim"] for row in self._server.read(queries.SHOW_INDEXES)}
+        name = "concept_embedding"
+        if there.get(name) == dim:
+            return
+        if name in there:
+            self._server.write(lambda session: session.run(queries.DROP_VECTOR_INDEX))
+        config = {"vector.dimensions": dim, "vector.similarity_function": "cosine"}
+        self._server.write(lambda session: session.run(queries.VECTOR_INDEX, options={"indexConfig": config}))
+        self._server.read(queries.AWAIT_INDEXES)
+
+    def put_tasks(self, tasks: Iterable[TaskRecord]) -> None:
+        new = {task.id: task for task in tasks}
+
+        def put(tx: Neo4jTx) -> None:
+            known = {row["id"]: row["n"] for row in tx.session.run(queries.TASK_NUMBERS, ids=list(new))}
+            n = tx.guard["n"]
+            numbers = known | {i: n + k for k, i in enumerate((i for i in new if i not in known), 1)}
+            neo4j_rows.put(tx.session, "task", [{"n": numbers[i], **rows.task_fields(task)} for i, task in new.items()])
+            tx.session.run(queries.SET_STATE, state={"n": n + len(new) - len(known)})
+
+        self._write(put)
+
+    def tasks(self, concept_id: str | None = None) -> list[TaskRecord]:
+        query = queries.TASKS if concept_id is None else queries.TASKS_OF
+        return [rows.to_task({"pass_rate": None, **row["t"]}) for row in self._server.read(query, id=concept_id)]
+
+    # raw rows
+
+    def state(self) -> Row:
+        guard = self._guard()
+        copying = {"copying": guard["copying"]} if guard["copying"] else {}
+        return {name: guard[name] for name in STATE} | {"format": FORMAT} | copying
+
+    def export(self, kind: str, after: int = -1, limit: int = 10_000) -> list[Row]:
+        return neo4j_rows.read(self._server.read(queries.EXPORT[kind], after=after, limit=limit), kind)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        yield  # Neo4j has none
+
+    def load(
+        self, rows: Mapping[str, Sequence[Row]], state: Row, remove: Mapping[str, Sequence[int]] | None = None
+    ) -> None:
+        values = {name: state[name] for name in STATE if name in state} | {"copying": state.get("copying", "")}
+        if vectors := rows.get("embedding"):
+            values["dim"] = len(vectors[0]["vector"]) // 4
+
+        def put(tx: Neo4jTx) -> None:
+            for kind, numbers in (remove or {}).items():
+                tx.drop(kind, numbers)
+            for kind in KINDS:
+                if new := rows.get(kind):
+                    tx.put(kind, new)
+            tx.session.run(queries.SET_STATE, state=values)
+
+        self._write(put, copying=True)
+        if vectors:
+            self._index_vectors(values["dim"])
+
+    def spellings(self) -> list[tuple[str, str]]:
+        return [(row["key"], row["concept"]) for row in self._server.read(queries.SPELLINGS)]
+
+    def schema_faults(self) -> list[str]:
+        return faults(self._server)
+
+    def mend_schema(self) -> None:
+        make_indexes(self._server)
+
+    # connection
+
     def close(self) -> None:
-        self._driver.close()
+        self._server.close()
 
     def __enter__(self) -> Neo4jStore:
         return self
@@ -126,251 +272,37 @@ class Neo4jStore:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _read(self, query: str, **given: Any) -> list[Record]:
-        with self._explained():
-            return self._driver.execute_query(query, given, database_=self._database, routing_="r").records
+    def _write(self, work: Callable[[Neo4jTx], T], *, copying: bool = False) -> T:
+        def run(session: Session) -> T:
+            tx = Neo4jTx(session, self.url)
+            if not copying and tx.guard["copying"]:
+                raise StoreError(
+                    f"{self.url} is an unfinished copy ({tx.guard['copying']}); run the same `kgsynth push` again to finish it"
+                )
+            return work(tx)
 
-    def _write(self, work: Callable[[ManagedTransaction], Any]) -> Any:
-        with self._explained():
-            bookmarks = self._driver.execute_query_bookmark_manager  # so that reads see this write, on a cluster too
-            with self._driver.session(database=self._database, bookmark_manager=bookmarks) as session:
-                return session.execute_write(work)
+        return self._server.write(run)
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        from neo4j.exceptions import DriverError, Neo4jError
+    def _look(self, work: Callable[[Neo4jTx], T]) -> T:
+        """Under the lock, as Neo4j has no snapshots: without it one could see the second of two commits and not the first, or half
+        of one. Nothing is written, so that this costs no more than a read."""
+        return self._write(work, copying=True)
 
-        try:
-            yield
-        except (DriverError, Neo4jError, OSError) as error:
-            raise StoreError(f"graph store {self.url}: {error}; {_fix(error, self._database)}") from error
-
-
-class _Commit:
-    """One change on its way into the database, inside one managed transaction (which may run more than once)."""
-
-    def __init__(self, tx: ManagedTransaction) -> None:
-        self.tx = tx
-        guard = _run(tx, queries.LOCK)[0]
-        self.n, self.merges, self.version = guard["n"], guard["merges"], guard["changes"] + 1
-        self.altered = False
-        self.decided: list[Decision] = []
-        self.result: dict[str, list[Any]] = {f.name: [] for f in fields(CommitResult)}
-
-    def apply(self, change: Change) -> CommitResult:
-        self._write_rows(queries.ADD_SOURCES, [{**asdict(s), "id": s.id, "n": self._next()} for s in change.sources])
-        self._concepts(change.concepts, change.max_concepts)
-        for keep, fold in change.merges:
-            kept = self._kept([keep, fold])
-            self._merge(kept[keep], kept[fold])
-        self._edges(change.edges, change.max_concepts)
-        self._decide([*self.decided, *change.decisions])
-        self._frontier(change)
-        changes = self.version if self.altered else self.version - 1
-        _run(self.tx, queries.COUNT, n=self.n, merges=self.merges, changes=changes)
-        return CommitResult(**{name: tuple(dict.fromkeys(value)) for name, value in self.result.items()})
-
-    def _next(self) -> int:
-        self.n += 1
-        return self.n
-
-    def _write_rows(self, query: str, rows: Sequence[Any], name: str = "rows") -> list[Record]:
-        batches = (rows[i : i + BATCH] for i in range(0, len(rows), BATCH))
-        return [record for batch in batches for record in _run(self.tx, query, **{name: batch})]
-
-    def _kept(self, ids: Iterable[str]) -> dict[str, str]:
-        """What each id means after the merges so far."""
-        kept = {i: i for i in ids}
-        return kept | {r["id"]: r["keep"] for r in self._write_rows(queries.KEPT, list(kept), "ids")}
-
-    def _known(self, ids: Iterable[str]) -> dict[str, Concept]:
-        rows = self._write_rows(queries.CONCEPTS_BY_ID, list(dict.fromkeys(ids)), "ids")
-        return {row["c"]["id"]: _concept(row["c"]) for row in rows}
-
-    def _concepts(self, concepts: Sequence[Concept], cap: int | None) -> None:
-        kept = self._kept(c.id for c in concepts)
-        known = self._known(kept.values())
-        count = _run(self.tx, queries.CONCEPT_COUNT)[0]["n"]
-        altered: dict[str, Concept] = {}
-        for concept in concepts:
-            concept_id = kept[concept.id]
-            if old := altered.get(concept_id) or known.get(concept_id):
-                if (new := absorb(old, concept)) != old:
-                    altered[concept_id] = new
-            elif cap is not None and count >= cap:
-                self.result["dropped"].append(concept_id)
-                self.decided.append(dropped_concept(concept, cap))
-            else:
-                altered[concept_id] = concept
-                self.result["added"].append(concept_id)
-                count += 1
-        self._write_concepts(altered)
-
-    def _write_concepts(self, concepts: Mapping[str, Concept]) -> None:
-        rows = []
-        for concept_id, concept in concepts.items():
-            stored = {**asdict(concept), "aliases": list(concept.aliases), "keywords": list(concept.keywords)}
-            stored["version"] = self.version
-            rows.append({"id": concept_id, "n": self._next(), "fields": stored, "keys": list(concept.keys)})
-        self._write_rows(queries.WRITE_CONCEPTS, rows)
-        self.altered |= bool(rows)
-
-    def _edges(self, edges: Sequence[Edge], cap: int | None) -> None:
-        edges = folded_edges(edges, self._kept(end for edge in edges for end in (edge.parent, edge.child)))
-        known, old = self._known(end for edge in edges for end in (edge.parent, edge.child)), self._between(edges)
-        new: list[Edge] = []
-        against: dict[str, str] = {}  # edge id -> the reason it is refused for, if it is
-        for edge in edges:
-            ends = {edge.parent, edge.child}
-            if (edge.parent, edge.child) in old:
-                self._add_spans(old[edge.parent, edge.child], edge.spans)
-            elif cap is not None and ends & set(self.result["dropped"]):
-                against[edge.id] = "cap"
-            elif not ends <= set(known):
-                against[edge.id] = "missing end"
-            else:
-                against[edge.id] = "cycle"
-                new += [edge] if len(ends) == 2 else []
-        linked = self._link(new)
-        for edge in edges:
-            if edge.id in linked:
-                self.result["linked"].append(edge.id)
-            elif edge.id in against:
-                self._refuse(edge, against[edge.id], cap)
-
-    def _between(self, edges: Iterable[Edge]) -> dict[tuple[str, str], Edge]:
-        pairs = [{"parent": edge.parent, "child": edge.child} for edge in edges]
-        return {(r["parent"], r["child"]): _edge(r) for r in self._write_rows(queries.EDGES_BETWEEN, pairs, "pairs")}
-
-    def _refuse(self, edge: Edge, reason: str, cap: int | None) -> None:
-        if reason == "cap" and cap is not None:
-            self.decided.append(dropped_edge(edge, cap))
-        else:
-            self.result["refused"].append(edge)
-            self.decided.append(refused_edge(edge, reason))
-
-    def _row(self, edge: Edge) -> dict[str, Any]:
-        spans = json.dumps([asdict(span) for span in edge.spans], ensure_ascii=False)
-        row = {"id": edge.id, "parent": edge.parent, "child": edge.child, "spans": spans}
-        return row | {"n": self._next(), "version": self.version}
-
-    def _link(self, edges: Sequence[Edge]) -> set[str]:
-        edges = [replace(edge, spans=bounded_spans((), edge.spans)) for edge in edges]
-        linked = {record["id"] for record in self._write_rows(queries.LINK, [self._row(edge) for edge in edges])}
-        self._found_in(edge for edge in edges if edge.id in linked)
-        self.altered |= bool(linked)
-        return linked
-
-    def _add_spans(self, edge: Edge, spans: Iterable[SourceSpan]) -> None:
-        wider = replace(edge, spans=bounded_spans(edge.spans, spans))
-        if wider != edge:
-            self._write_rows(queries.ADD_SPANS, [self._row(wider)])
-            self._found_in([wider])
-            self.altered = True
-
-    def _found_in(self, edges: Iterable[Edge]) -> None:
-        rows = [{"concept": edge.child, "source": span.source} for edge in edges for span in edge.spans]
-        self._write_rows(queries.FOUND_IN, rows)
-
-    def _merge(self, keep: str, fold: str) -> None:
-        known = self._known([keep, fold])
-        if len(known) < 2:
-            return  # done already, or nothing to fold
-        if any(_run(self.tx, queries.WAY_BETWEEN, start=a, goal=b) for a, b in ((keep, fold), (fold, keep))):
-            self.decided.append(refused_merge(keep, fold))
-            return
-        edges = [_edge(row) for row in _run(self.tx, queries.EDGES_OF, id=fold)]
-        self._repoint(keep, fold, edges)
-        self._write_concepts({keep: absorb(known[keep], known[fold])})
-        _run(self.tx, queries.MOVE_SOURCES, keep=keep, fold=fold)
-        _run(self.tx, queries.REDIRECT, keep=keep, fold=fold)
-        _run(self.tx, queries.MOVE_FRONTIER, keep=keep, fold=fold)
-        _run(self.tx, queries.REMOVE, id=fold)
-        parents, children = [e.parent for e in edges if e.child == fold], [e.child for e in edges if e.parent == fold]
-        self.decided.append(merged_concept(keep, known[fold], parents, children))
-        self.result["merged"].append(fold)
-        self.merges += 1
-
-    def _repoint(self, keep: str, fold: str, edges: Sequence[Edge]) -> None:
-        """Move the edges of `fold` to `keep`: those that exist there gain the spans, those between the two go."""
-        _run(self.tx, queries.UNLINK, id=fold)
-        parents_first = sorted(edges, key=lambda edge: edge.parent == fold)
-        moved = [e for e in folded_edges(parents_first, {fold: keep}) if e.parent != e.child]
-        old = self._between(moved)
-        for edge in moved:
-            if (edge.parent, edge.child) in old:
-                self._add_spans(old[edge.parent, edge.child], edge.spans)
-        self._link([edge for edge in moved if (edge.parent, edge.child) not in old])
-
-    def _decide(self, decisions: Iterable[Decision]) -> None:
-        rows = []
-        for decision in decisions:
-            row = {**asdict(decision), "evidence": evidence_to_json(decision)}
-            rows.append({**row, "id": decision.id, "n": self._next()})
-        self._write_rows(queries.ADD_DECISIONS, rows)
-
-    def _frontier(self, change: Change) -> None:
-        kept = self._kept([*(item.concept for item in change.enqueue), *change.done])
-        rows = [
-            {"concept": kept[i.concept], "depth": i.depth, "attempts": i.attempts, "seq": self._next()}
-            for i in change.enqueue
-        ]
-        self._write_rows(queries.ENQUEUE, rows)
-        self._write_rows(queries.FINISH, [kept[concept_id] for concept_id in change.done], "ids")
+    def _expect(self, tx: Neo4jTx, change: Change) -> None:
+        tx.expect(change)
 
 
-def _run(tx: ManagedTransaction, query: Any, **given: Any) -> list[Record]:
-    return list(tx.run(query, given))
+def _edges(found: Iterable[Any]) -> list[Edge]:
+    return [Edge(parent=row["parent"], child=row["child"], spans=rows.spans_from_json(row["spans"])) for row in found]
 
 
-def _concept(node: Mapping[str, Any]) -> Concept:
-    values: dict[str, Any] = {f.name: node.get(f.name) for f in fields(Concept)}
-    for name in ("aliases", "keywords"):
-        values[name] = tuple(values[name])
-    return Concept(**values)
-
-
-def _edge(row: Record) -> Edge:
-    spans = tuple(SourceSpan(**span) for span in json.loads(row["spans"]))
-    return Edge(parent=row["parent"], child=row["child"], spans=spans)
-
-
-def _decision(node: Mapping[str, Any]) -> Decision:
-    values = {f.name: node[f.name] for f in fields(Decision)}
-    return Decision(**{**values, "evidence": evidence_from_json(node["evidence"])})
-
-
-def _auth() -> tuple[str, str] | None:
-    password = os.environ.get("NEO4J_PASSWORD")
-    return (os.environ.get("NEO4J_USERNAME") or "neo4j", password) if password else None
-
-
-def _driver(url: str, auth: tuple[str, str] | None) -> Any:
-    if "@" in url:
+def _one_model(tx: Neo4jTx, model: str, dim: int) -> None:
+    known, wide = tx.guard["model"], tx.guard["dim"]
+    if (known, wide) == (model, dim):
+        return
+    if found := tx.session.run(queries.EMBEDDING_WIDTH):
         raise StoreError(
-            "the graph store's address holds a user or password; put them into NEO4J_USERNAME, NEO4J_PASSWORD"
+            f"the graph's vectors are from {known!r} ({found[0]['dim']} wide), these from {model!r} ({dim} wide);"
+            " use that model, or a new graph"
         )
-    try:
-        from neo4j import GraphDatabase
-        from neo4j.exceptions import ConfigurationError
-    except ImportError as error:
-        raise ConfigError("the Neo4j store needs the driver: pip install 'kgsynth[neo4j]'") from error
-    try:
-        return GraphDatabase.driver(
-            url, auth=auth, connection_timeout=10, max_transaction_retry_time=60, notifications_min_severity="OFF"
-        )
-    except (ConfigurationError, ValueError) as error:
-        raise StoreError(f"graph store {url}: {error}; write it as bolt://HOST:PORT or neo4j+s://HOST") from error
-
-
-def _fix(error: Exception, database: str) -> str:
-    from neo4j.exceptions import ServiceUnavailable
-
-    code = getattr(error, "code", "") or ""
-    if "Security" in code:
-        return "set NEO4J_USERNAME and NEO4J_PASSWORD to a user of that server"
-    if isinstance(error, ServiceUnavailable | OSError):
-        return "check the address and that the server runs (docs/neo4j.md says how to start one here)"
-    if "DatabaseNotFound" in code:
-        return f"set NEO4J_DATABASE to a database that exists (now {database!r})"
-    return "nothing of this change was written; the message above is the server's"
+    tx.session.run(queries.SET_STATE, state={"model": model, "dim": dim})

@@ -2,73 +2,128 @@
 
 The model, as the Browser shows it:
 
-    (:Concept)-[:NARROWER {spans}]->(:Concept)     coarse -> fine, the spans that justify it as a JSON list
-    (:Concept)-[:FOUND_IN]->(:Source)              the pages these spans come from
-    (:Concept)-[:CALLED]->(:Name)                  every normalised spelling
-    (:Decision), (:Frontier), (:Merged), (:Guard)  records, the work queue, redirects of folded ids, the lock and counters
+    (:Concept)-[:NARROWER {spans, sources}]->(:Concept)   coarse -> fine; the spans that justify it as a JSON list, the ids of their pages
+    (:Concept)-[:FOUND_IN]->(:Source)                     the pages that its incoming edges quote
+    (:Concept)-[:CALLED]->(:Name)                         every normalised spelling
+    (:Task)-[:TESTS]->(:Concept)
+    (:Decision), (:Frontier), (:Merged), (:Operation), (:Guard)   records, work queue, redirects, the log, lock and counters
 
-`n` (and a Frontier's `seq`) number things in the order of insertion; `version` is the change that last altered them.
-Needs Neo4j 5.23 or later (scoped CALL).
+`n` (a Frontier's `seq`, an Operation's `op`) numbers things in the order of insertion. Needs Neo4j 5.26 or later (scoped CALL, dynamic
+labels). What a transaction reads about ids returns one map, `row`, under a `kind`, so that several statements can be asked at once.
 """
 
 from __future__ import annotations
 
-CONSTRAINTS = (
-    "CREATE CONSTRAINT concept_id IF NOT EXISTS FOR (c:Concept) REQUIRE c.id IS UNIQUE",
-    "CREATE CONSTRAINT name_key IF NOT EXISTS FOR (n:Name) REQUIRE n.key IS UNIQUE",
-    "CREATE CONSTRAINT source_id IF NOT EXISTS FOR (s:Source) REQUIRE s.id IS UNIQUE",
-    "CREATE CONSTRAINT decision_id IF NOT EXISTS FOR (d:Decision) REQUIRE d.id IS UNIQUE",
-    "CREATE CONSTRAINT frontier_concept IF NOT EXISTS FOR (f:Frontier) REQUIRE f.concept IS UNIQUE",
-    "CREATE CONSTRAINT merged_fold IF NOT EXISTS FOR (m:Merged) REQUIRE m.fold IS UNIQUE",
-    "CREATE CONSTRAINT guard_id IF NOT EXISTS FOR (g:Guard) REQUIRE g.id IS UNIQUE",
+from collections.abc import Mapping
+
+CONSTRAINTS = {
+    name: f"CREATE CONSTRAINT {name} IF NOT EXISTS FOR (x:{label}) REQUIRE x.{key} IS UNIQUE"
+    for name, label, key in (
+        ("concept_id", "Concept", "id"),
+        ("name_key", "Name", "key"),
+        ("source_id", "Source", "id"),
+        ("decision_id", "Decision", "id"),
+        ("frontier_concept", "Frontier", "concept"),
+        ("merged_fold", "Merged", "fold"),
+        ("task_id", "Task", "id"),
+        ("operation_op", "Operation", "op"),
+        ("guard_id", "Guard", "id"),
+    )
+}
+
+INDEXES = {
+    name: f"CREATE INDEX {name} IF NOT EXISTS FOR (x:{label}) ON ({', '.join(f'x.{key}' for key in keys)})"
+    for name, label, *keys in (
+        ("concept_n", "Concept", "n"),
+        ("concept_name", "Concept", "name"),
+        ("concept_domain", "Concept", "domain"),
+        ("source_n", "Source", "n"),
+        ("merged_n", "Merged", "n"),
+        ("merged_keep", "Merged", "keep"),
+        ("decision_n", "Decision", "n"),
+        ("frontier_seq", "Frontier", "seq"),
+        ("frontier_state", "Frontier", "state", "seq"),
+        ("task_n", "Task", "n"),
+        ("operation_token", "Operation", "token"),
+    )
+} | {"narrower_n": "CREATE INDEX narrower_n IF NOT EXISTS FOR ()-[x:NARROWER]-() ON (x.n)"}
+
+SHOW_INDEXES = (
+    "SHOW INDEXES YIELD name, state, options RETURN name, state, options.indexConfig['vector.dimensions'] AS dim"
 )
 
-INDEXES = (
-    "CREATE INDEX concept_version IF NOT EXISTS FOR (c:Concept) ON (c.version)",
-    "CREATE INDEX concept_name IF NOT EXISTS FOR (c:Concept) ON (c.name)",
-    "CREATE INDEX concept_domain IF NOT EXISTS FOR (c:Concept) ON (c.domain)",
-    "CREATE INDEX narrower_version IF NOT EXISTS FOR ()-[r:NARROWER]-() ON (r.version)",
-    "CREATE INDEX frontier_state IF NOT EXISTS FOR (f:Frontier) ON (f.state)",
-    "CREATE INDEX merged_keep IF NOT EXISTS FOR (m:Merged) ON (m.keep)",
-)
+AWAIT_INDEXES = "CALL db.awaitIndexes(300)"
 
-# the guard: its write lock, taken first in every transaction that writes, makes writers take turns
+VECTOR_INDEX = """
+CREATE VECTOR INDEX concept_embedding IF NOT EXISTS FOR (c:Concept) ON (c.embedding) OPTIONS $options"""
 
-CREATE_GUARD = "MERGE (g:Guard {id: 'graph'}) ON CREATE SET g.n = 0, g.merges = 0, g.changes = 0"
+DROP_VECTOR_INDEX = "DROP INDEX concept_embedding IF EXISTS"
 
-LOCK = """
-MATCH (g:Guard {id: 'graph'})
-SET g.locked_at = timestamp()
-RETURN g.n AS n, g.merges AS merges, g.changes AS changes"""
+# the guard: its write lock, taken first by every transaction that writes, makes writers take turns. Setting a property to the
+# value it has takes the lock and writes nothing
 
-COUNT = "MATCH (g:Guard {id: 'graph'}) SET g.n = $n, g.merges = $merges, g.changes = $changes"
+GUARD = """
+OPTIONAL MATCH (g:Guard {id: 'graph'})
+RETURN g IS NOT NULL AS ours, g.format AS format, EXISTS { MATCH (:Concept) } AS concepts"""
 
-VERSION = "MATCH (g:Guard {id: 'graph'}) RETURN g.merges AS merges, g.changes AS changes"
+CREATE_GUARD = """
+MERGE (g:Guard {id: 'graph'}) ON CREATE SET g += {
+    graph: $graph, format: $format, lock: true, n: 0, op: 0, concepts: 0, tokens: 0, model: '', dim: 0, copying: ''}"""
+
+LOCK = "MATCH (g:Guard {id: 'graph'}) SET g.lock = true WITH g RETURN properties(g) AS guard"
+
+STATE = "MATCH (g:Guard {id: 'graph'}) RETURN properties(g) AS guard"
+
+SET_STATE = "MATCH (g:Guard {id: 'graph'}) SET g += $state"
+
+RECOUNT = """
+MATCH (c:Concept) WITH count(c) AS concepts
+MATCH (g:Guard {id: 'graph'}) SET g += $state, g.concepts = concepts"""
 
 # reading
 
-CONCEPTS = "MATCH (c:Concept) WHERE c.version > $since RETURN c ORDER BY c.n"
+_CONCEPT = (
+    "c {.id, .n, .version, .level, .name, .domain, .definition, .aliases, .keywords, .sense, .atomic, .atomic_reason}"
+)
 
-CONCEPTS_BY_ID = "UNWIND $ids AS id MATCH (c:Concept {id: id}) RETURN c"
+CONCEPT = f"""
+OPTIONAL MATCH (m:Merged {{fold: $id}})
+WITH coalesce(m.keep, $id) AS id MATCH (c:Concept {{id: id}}) RETURN {_CONCEPT} AS c"""
 
-KEPT = "UNWIND $ids AS id MATCH (m:Merged {fold: id}) RETURN id, m.keep AS keep"
+CONCEPTS = f"MATCH (c:Concept) RETURN {_CONCEPT} AS c ORDER BY c.n"
 
-CONCEPT_COUNT = "MATCH (c:Concept) RETURN count(c) AS n"
+CONCEPTS_BY_ID = f"UNWIND $ids AS id MATCH (c:Concept {{id: id}}) RETURN {_CONCEPT} AS c ORDER BY c.n"
 
-FIND = "MATCH (:Name {key: $key})<-[:CALLED]-(c:Concept) RETURN c ORDER BY c.n"
+FIND = f"MATCH (:Name {{key: $key}})<-[:CALLED]-(c:Concept) RETURN {_CONCEPT} AS c ORDER BY c.n"
 
-EDGES = """
-MATCH (p:Concept)-[r:NARROWER]->(c:Concept) WHERE r.version > $since
-RETURN p.id AS parent, c.id AS child, r.spans AS spans ORDER BY r.n"""
+SPELLINGS = "MATCH (c:Concept)-[:CALLED]->(name:Name) RETURN name.key AS key, c.id AS concept"
 
-EDGES_BETWEEN = """
-UNWIND $pairs AS pair
-MATCH (p:Concept {id: pair.parent})-[r:NARROWER]->(c:Concept {id: pair.child})
-RETURN p.id AS parent, c.id AS child, r.spans AS spans"""
+LEVELS = "MATCH (c:Concept) RETURN c.id AS id, c.level AS level ORDER BY c.n"
 
-EDGES_OF = """
-MATCH (p:Concept)-[r:NARROWER]->(c:Concept) WHERE p.id = $id OR c.id = $id
-RETURN p.id AS parent, c.id AS child, r.spans AS spans ORDER BY r.n"""
+LEVELS_BY_ID = "UNWIND $ids AS id MATCH (c:Concept {id: id}) RETURN id, c.level AS level ORDER BY c.n"
+
+_EDGE = "RETURN p.id AS parent, c.id AS child, r.spans AS spans ORDER BY r.n"
+
+_BETWEEN = """
+MATCH (p:Concept {id: pair[0]}) USING INDEX p:Concept(id)
+MATCH (c:Concept {id: pair[1]}) USING INDEX c:Concept(id)
+MATCH (p)-[r:NARROWER]->(c)"""
+
+EDGES = f"MATCH (p:Concept)-[r:NARROWER]->(c:Concept) {_EDGE}"
+
+EDGES_BETWEEN = f"UNWIND $pairs AS pair {_BETWEEN} {_EDGE}"
+
+EDGES_OF = f"""
+OPTIONAL MATCH (m:Merged {{fold: $id}})
+WITH coalesce(m.keep, $id) AS id MATCH (:Concept {{id: id}})-[r:NARROWER]-(:Concept)
+WITH DISTINCT r, startNode(r) AS p, endNode(r) AS c {_EDGE}"""
+
+SKELETON_NODES = """
+MATCH (c:Concept) RETURN c.n AS n, c.id AS id, c.name AS name, c.domain AS domain, c.level AS level,
+    CASE c.atomic WHEN true THEN 1 WHEN false THEN 0 ELSE -1 END AS atomic
+ORDER BY c.n"""
+
+SKELETON_EDGES = "MATCH (p:Concept)-[r:NARROWER]->(c:Concept) RETURN p.n AS parent, c.n AS child ORDER BY r.n"
 
 SOURCES = "MATCH (s:Source) RETURN s ORDER BY s.n"
 
@@ -76,93 +131,324 @@ SOURCES_BY_ID = "UNWIND $ids AS id MATCH (s:Source {id: id}) WITH DISTINCT s RET
 
 DECISIONS = "MATCH (d:Decision) RETURN d ORDER BY d.n"
 
-# writing
+OPERATIONS = """
+MATCH (o:Operation) WHERE o.op > $since
+RETURN o {n: o.op, .at, .kind, .note, .undoes, .concepts, .edges} AS o ORDER BY o.op LIMIT $limit"""
 
-ADD_SOURCES = "UNWIND $rows AS row MERGE (s:Source {id: row.id}) ON CREATE SET s += row"
+OPERATION = """
+MATCH (o:Operation {op: $op})
+RETURN o {n: o.op, .at, .kind, .note, .undoes, .concepts, .edges} AS o, o.before AS before"""
 
-WRITE_CONCEPTS = """
-UNWIND $rows AS row
-MERGE (c:Concept {id: row.id}) ON CREATE SET c.n = row.n
-SET c += row.fields
-WITH c, row
+RESULT = "MATCH (o:Operation {token: $token}) RETURN o.result AS result"
+
+# what a draft reads, each thing by its id
+
+READ = {
+    "kept": "UNWIND $kept AS id MATCH (m:Merged {fold: id}) RETURN 'kept' AS kind, {id: id, keep: m.keep} AS row",
+    "node": f"""
+        UNWIND $node AS id MATCH (c:Concept {{id: id}}) RETURN 'node' AS kind, {_CONCEPT} AS row""",
+    "level": """
+        UNWIND $level AS id MATCH (c:Concept {id: id}) RETURN 'level' AS kind, {id: id, level: c.level} AS row""",
+    "link": f"""
+        UNWIND $link AS pair {_BETWEEN}
+        RETURN 'link' AS kind, r {{parent: p.id, child: c.id, .n, .version, .spans}} AS row""",
+    "children": """
+        UNWIND $children AS id MATCH (:Concept {id: id})-[r:NARROWER]->(there:Concept)
+        WITH id, there, r ORDER BY r.n
+        WITH id, collect([there.id, there.level]) AS found
+        RETURN 'children' AS kind, {id: id, there: found} AS row""",
+    "parents": """
+        UNWIND $parents AS id MATCH (:Concept {id: id})<-[r:NARROWER]-(there:Concept)
+        WITH id, there, r ORDER BY r.n
+        WITH id, collect([there.id, there.level]) AS found
+        RETURN 'parents' AS kind, {id: id, there: found} AS row""",
+    "queued": """
+        UNWIND $queued AS id MATCH (f:Frontier {concept: id}) RETURN 'queued' AS kind, properties(f) AS row""",
+    "vector": """
+        UNWIND $vector AS id MATCH (c:Concept {id: id}) WHERE c.embedding IS NOT NULL
+        RETURN 'vector' AS kind, {id: id, vector: c.embedding} AS row""",
+    "source": "UNWIND $source AS id MATCH (:Source {id: id}) RETURN 'source' AS kind, {id: id} AS row",
+    "decision": "UNWIND $decision AS id MATCH (:Decision {id: id}) RETURN 'decision' AS kind, {id: id} AS row",
+}  # fmt: skip
+
+EXPECTED = "\nUNION ALL\n".join(READ.values())
+
+REDIRECTS = """
+UNWIND $fold AS id MATCH (m:Merged {fold: id}) RETURN m
+UNION
+UNWIND $keep AS id MATCH (m:Merged {keep: id}) RETURN m"""
+
+# what a draft writes, in this order: together in one statement, or one part at a time where there is much of it
+
+_LABELLED = """
+REMOVE c:$([l IN labels(c) WHERE l = 'Atomic' OR l STARTS WITH 'Level' OR l STARTS WITH 'Domain_'])
+SET c:$(row.labels)"""
+
+_FORGET_NAMES = """
+UNWIND names AS name
+WITH DISTINCT name WHERE NOT EXISTS { (name)<-[:CALLED]-() }
+DELETE name"""
+
+_REMOVE_CONCEPT = f"""
+OPTIONAL MATCH (c)-[:CALLED]->(name:Name)
+WITH c, collect(name) AS names
+DETACH DELETE c
+WITH names {_FORGET_NAMES}"""
+
+_ADD_NAMES = """
 UNWIND row.keys AS key
 MERGE (name:Name {key: key})
 MERGE (c)-[:CALLED]->(name)"""
 
-# Rows one after the other: each sees the edges that the rows before it made. Returns the ids that were linked.
-LINK = """
-UNWIND $rows AS row
-MATCH (p:Concept {id: row.parent}), (c:Concept {id: row.child})
-WITH row, p, c ORDER BY row.n
-CALL (row, p, c) {
-    OPTIONAL MATCH way = shortestPath((c)-[:NARROWER*]->(p))
-    WITH row, p, c, way WHERE way IS NULL
-    CREATE (p)-[:NARROWER {id: row.id, n: row.n, version: row.version, spans: row.spans}]->(c)
-    RETURN row.id AS id
-}
-RETURN id"""
+WRITE = {
+    "sources": "UNWIND $w.sources AS row CREATE (s:Source) SET s = row",
+    "cut": "UNWIND $w.cut AS n MATCH ()-[r:NARROWER {n: n}]->() DELETE r",
+    "retold": """
+        UNWIND $w.retold AS row
+        MATCH (t:Task)-[:TESTS]->(:Concept {id: row.fold})
+        MATCH (keep:Concept {id: row.keep})
+        MERGE (t)-[:TESTS]->(keep)""",
+    "gone": f"UNWIND $w.gone AS id MATCH (c:Concept {{id: id}}) {_REMOVE_CONCEPT}",
+    "created": f"""
+        UNWIND $w.created AS row
+        CREATE (c:Concept) SET c = row.fields, c:$(row.labels)
+        WITH c, row {_ADD_NAMES}""",
+    "altered": f"""
+        UNWIND $w.altered AS row
+        MATCH (c:Concept {{n: row.n}})
+        SET c += row.fields {_LABELLED}
+        WITH c, row
+        CALL (c, row) {{
+            MATCH (c)-[old:CALLED]->(name:Name) WHERE NOT name.key IN row.keys
+            DELETE old
+            WITH collect(name) AS names {_FORGET_NAMES}
+        }}
+        WITH c, row {_ADD_NAMES}""",
+    "levels": """
+        UNWIND $w.levels AS row
+        MATCH (c:Concept {id: row.id})
+        SET c.level = row.level
+        REMOVE c:Level0:Level1:Level2:Level3:Level4:Level5
+        SET c:$(row.label)""",
+    "edges": """
+        UNWIND $w.edges AS row
+        MATCH (p:Concept {id: row.parent})
+        MATCH (c:Concept {id: row.child})
+        MERGE (p)-[r:NARROWER]->(c)
+        SET r = row.fields""",
+    "stale": """
+        UNWIND $w.stale AS id
+        MATCH (c:Concept {id: id})-[f:FOUND_IN]->(s:Source)
+        WHERE NOT EXISTS { MATCH (c)<-[r:NARROWER]-(:Concept) WHERE s.id IN r.sources }
+        DELETE f""",
+    "pages": """
+        UNWIND $w.pages AS row
+        MATCH (c:Concept {id: row.child})
+        UNWIND row.sources AS id
+        MATCH (s:Source {id: id})
+        MERGE (c)-[:FOUND_IN]->(s)""",
+    "unmerged": "UNWIND $w.unmerged AS fold MATCH (m:Merged {fold: fold}) DELETE m",
+    "merged": "UNWIND $w.merged AS row CREATE (m:Merged) SET m = row",
+    "dequeued": "UNWIND $w.dequeued AS id MATCH (f:Frontier {concept: id}) DELETE f",
+    "queued": "UNWIND $w.queued AS row CREATE (f:Frontier) SET f = row",
+    "vectors": "UNWIND $w.vectors AS row MATCH (c:Concept {id: row.id}) SET c.embedding = row.vector",
+    "decisions": "UNWIND $w.decisions AS row CREATE (d:Decision) SET d = row",
+    "retested": """
+        UNWIND $w.retested AS id
+        MATCH (c:Concept {id: id})
+        CALL (c) { MATCH (:Task)-[r:TESTS]->(c) DELETE r }
+        WITH c
+        CALL (c) {
+            MATCH (t:Task) WHERE c.id IN t.concepts OR any(i IN t.concepts WHERE EXISTS { (:Merged {fold: i, keep: c.id}) })
+            CREATE (t)-[:TESTS]->(c)
+        }""",
+    "operation": "UNWIND $w.operation AS row CREATE (o:Operation) SET o = row",
+    "state": "UNWIND $w.state AS row MATCH (g:Guard {id: 'graph'}) SET g += row",
+}  # fmt: skip
 
-ADD_SPANS = """
-UNWIND $rows AS row
-MATCH (:Concept {id: row.parent})-[r:NARROWER]->(:Concept {id: row.child})
-SET r.spans = row.spans, r.version = row.version"""
-
-FOUND_IN = """
-UNWIND $rows AS row
-MATCH (c:Concept {id: row.concept}), (s:Source {id: row.source})
-MERGE (c)-[:FOUND_IN]->(s)"""
-
-ADD_DECISIONS = "UNWIND $rows AS row MERGE (d:Decision {id: row.id}) ON CREATE SET d += row"
-
-# merging two concepts
-
-WAY_BETWEEN = """
-MATCH (goal:Concept {id: $goal}), (:Concept {id: $start})-[:NARROWER]->(next:Concept)
-WHERE next.id <> $goal
-MATCH shortestPath((next)-[:NARROWER*]->(goal))
-RETURN true AS found LIMIT 1"""
-
-UNLINK = "MATCH (:Concept {id: $id})-[r:NARROWER]-() DELETE r"
-
-MOVE_SOURCES = """
-MATCH (:Concept {id: $fold})-[:FOUND_IN]->(s:Source), (keep:Concept {id: $keep})
-MERGE (keep)-[:FOUND_IN]->(s)"""
-
-REMOVE = "MATCH (c:Concept {id: $id}) DETACH DELETE c"
-
-REDIRECT = """
-MERGE (m:Merged {fold: $fold}) SET m.keep = $keep
-WITH m
-MATCH (older:Merged {keep: $fold}) SET older.keep = $keep"""
-
-MOVE_FRONTIER = """
-MATCH (f:Frontier {concept: $fold})
-OPTIONAL MATCH (kept:Frontier {concept: $keep})
-FOREACH (_ IN CASE WHEN kept IS NULL THEN [1] ELSE [] END | SET f.concept = $keep)
-FOREACH (_ IN CASE WHEN kept IS NULL THEN [] ELSE [1] END | DELETE f)"""
+WRITE_ALL = "\n".join(f"CALL () {{ {part} }}" for part in WRITE.values())
 
 # the frontier
 
-ENQUEUE = """
-UNWIND $rows AS row
-MATCH (:Concept {id: row.concept})
-MERGE (f:Frontier {concept: row.concept})
-ON CREATE SET f += row, f.state = 'waiting', f.owner = '', f.lease_until = 0.0"""
-
-FINISH = "UNWIND $ids AS id MATCH (f:Frontier {concept: id}) SET f.state = 'done', f.owner = ''"
-
-LEASE = """
-MATCH (f:Frontier) WHERE f.state = 'waiting' OR (f.state = 'leased' AND f.lease_until <= $now)
-WITH f ORDER BY f.seq LIMIT $n
+_TAKE = """
 SET f.attempts = f.attempts + CASE f.state WHEN 'leased' THEN 1 ELSE 0 END
-SET f.state = 'leased', f.owner = $owner, f.lease_until = $until
-RETURN f.concept AS concept, f.depth AS depth, f.seq AS seq, f.attempts AS attempts ORDER BY seq"""
+SET f.state = 'leased', f.owner = $owner, f.lease_until = $until, f.lease = $lease, f.token = g.tokens + place + 1"""
+
+_ITEM = "f.concept AS concept, f.depth AS depth, f.seq AS seq, f.attempts AS attempts, f.token AS token"
+
+LEASE = f"""
+CALL () {{
+    MATCH (f:Frontier) WHERE f.state = 'waiting' AND f.seq >= 0
+    RETURN f ORDER BY f.seq LIMIT $n
+    UNION
+    MATCH (f:Frontier) WHERE f.state = 'leased' AND f.seq >= 0 AND f.lease_until <= $now
+    RETURN f ORDER BY f.seq LIMIT $n
+}}
+WITH f ORDER BY f.seq LIMIT $n
+WITH collect(f) AS found
+MATCH (g:Guard {{id: 'graph'}})
+WITH g, found, range(0, size(found) - 1) AS places
+CALL (g, found, places) {{
+    UNWIND places AS place
+    WITH g, found[place] AS f, place {_TAKE}
+}}
+SET g.tokens = g.tokens + size(found)
+WITH found UNWIND found AS f
+RETURN {_ITEM} ORDER BY seq"""
+
+LEASED = f"MATCH (f:Frontier) WHERE f.state = 'leased' AND f.lease = $lease RETURN {_ITEM} ORDER BY seq"
 
 RELEASE = """
-MATCH (f:Frontier {state: 'leased', owner: $owner})
+MATCH (f:Frontier) WHERE f.state = 'leased' AND f.owner = $owner
 SET f.state = 'waiting', f.owner = '', f.lease_until = 0.0, f.attempts = f.attempts + 1
 RETURN count(f) AS n"""
 
 FRONTIER = """
 MATCH (f:Frontier)
 RETURN CASE WHEN f.state = 'leased' AND f.lease_until <= $now THEN 'waiting' ELSE f.state END AS state, count(f) AS n"""
+
+# vectors and tasks
+
+EMBEDDING_WIDTH = "MATCH (c:Concept) WHERE c.embedding IS NOT NULL RETURN size(c.embedding) AS dim LIMIT 1"
+
+PUT_EMBEDDINGS = "UNWIND $rows AS row MATCH (c:Concept {id: row.id}) SET c.embedding = row.vector"
+
+EMBEDDINGS = """
+MATCH (c:Concept) WHERE c.n > $after AND c.embedding IS NOT NULL
+RETURN c.n AS n, c.id AS id, c.embedding AS vector ORDER BY c.n LIMIT $limit"""
+
+_BEST = """
+WITH c, vector.similarity.cosine(c.embedding, $vector) AS cosine ORDER BY cosine DESC LIMIT $best
+RETURN c.id AS id, c.embedding AS vector ORDER BY c.n"""
+
+NEAREST = {  # 5.x has the procedure only; Cypher 25 replaces it by the clause
+    "procedure": f"CALL db.index.vector.queryNodes('concept_embedding', $k, $vector) YIELD node AS c {_BEST}",
+    "clause": f"MATCH (c:Concept) SEARCH c IN (VECTOR INDEX concept_embedding FOR $vector LIMIT $k) {_BEST}",
+}
+
+TASK_NUMBERS = "UNWIND $ids AS id MATCH (t:Task {id: id}) RETURN id, t.n AS n"
+
+UNLINK_TASKS = "UNWIND $ids AS id MATCH (:Task {id: id})-[r:TESTS]->() DELETE r"
+
+LINK_TASKS = """
+UNWIND $ids AS id MATCH (t:Task {id: id})
+UNWIND t.concepts AS concept
+OPTIONAL MATCH (m:Merged {fold: concept})
+WITH DISTINCT t, coalesce(m.keep, concept) AS concept
+MATCH (c:Concept {id: concept})
+CREATE (t)-[:TESTS]->(c)"""
+
+TASKS = "MATCH (t:Task) RETURN t ORDER BY t.n"
+
+TASKS_OF = """
+OPTIONAL MATCH (m:Merged {fold: $id})
+WITH coalesce(m.keep, $id) AS id MATCH (t:Task)-[:TESTS]->(:Concept {id: id}) RETURN t ORDER BY t.n"""
+
+# raw rows (`rows.py`), by kind: those after a number, those of some numbers; which numbers are taken; insert, replace, remove
+
+LABELS = {
+    "source": ("Source", "n", "x {.n, .id, .url, .title, .text, .licence, .retrieved_at}"),
+    "concept": ("Concept", "n", _CONCEPT.replace("c {", "x {", 1)),
+    "merged": ("Merged", "n", "x {.n, .fold, .keep}"),
+    "decision": ("Decision", "n", "x {.n, .id, .kind, .subject, .outcome, .reason, .evidence}"),
+    "frontier": (
+        "Frontier", "seq",
+        "x {n: x.seq, .concept, .depth, state: CASE x.state WHEN 'done' THEN 'done' ELSE 'waiting' END, .attempts, .token}",
+    ),
+    "task": (
+        "Task", "n",
+        "x {.n, .id, .type, .domain, .granularity, .prompt, .concepts, .pass_rate, .attempts, .policy}",
+    ),
+    "operation": ("Operation", "op", "x {n: x.op, .at, .kind, .note, .undoes, .concepts, .edges, .before}"),
+}  # fmt: skip
+
+_EDGE_ROW = "r {.n, parent: p.id, child: c.id, .version, .spans}"
+_VECTOR_ROW = "{n: c.n, concept: c.id, vector: c.embedding}"
+
+
+def _by_kind(node: str, edge: str, embedding: str) -> Mapping[str, str]:
+    """One statement for each kind of row; {label}, {number} and {row} are filled in."""
+    nodes = {
+        kind: node.replace("{label}", label).replace("{number}", number).replace("{row}", row)
+        for kind, (label, number, row) in LABELS.items()
+    }
+    return nodes | {"edge": edge, "embedding": embedding}
+
+
+EXPORT = _by_kind(
+    "MATCH (x:{label}) WHERE x.{number} > $after RETURN {row} AS row ORDER BY x.{number} LIMIT $limit",
+    f"""
+    MATCH (p:Concept)-[r:NARROWER]->(c:Concept) USING INDEX r:NARROWER(n) WHERE r.n > $after
+    RETURN {_EDGE_ROW} AS row ORDER BY r.n LIMIT $limit""",
+    f"""
+    MATCH (c:Concept) WHERE c.n > $after AND c.embedding IS NOT NULL
+    RETURN {_VECTOR_ROW} AS row ORDER BY c.n LIMIT $limit""",
+)
+
+PICK = _by_kind(
+    "UNWIND $numbers AS n MATCH (x:{label} {{number}: n}) RETURN {row} AS row ORDER BY x.{number}",
+    f"UNWIND $numbers AS n MATCH (p:Concept)-[r:NARROWER {{n: n}}]->(c:Concept) RETURN {_EDGE_ROW} AS row ORDER BY r.n",
+    f"""
+    UNWIND $numbers AS n MATCH (c:Concept {{n: n}}) WHERE c.embedding IS NOT NULL
+    RETURN {_VECTOR_ROW} AS row ORDER BY c.n""",
+)
+
+TAKEN = _by_kind(
+    "UNWIND $numbers AS n MATCH (x:{label} {{number}: n}) RETURN n",
+    "UNWIND $numbers AS n MATCH ()-[r:NARROWER {n: n}]->() RETURN n",
+    "UNWIND $numbers AS n MATCH (c:Concept {n: n}) RETURN n",
+)
+
+INSERT = _by_kind(
+    "UNWIND $rows AS row CREATE (x:{label}) SET x = row",
+    """
+    UNWIND $rows AS row
+    MATCH (p:Concept {id: row.parent}) USING INDEX p:Concept(id)
+    MATCH (c:Concept {id: row.child}) USING INDEX c:Concept(id)
+    CREATE (p)-[r:NARROWER]->(c) SET r = row.fields
+    RETURN row.fields.n AS n""",
+    "UNWIND $rows AS row MATCH (c:Concept {n: row.n}) SET c.embedding = row.vector",
+)
+
+REPLACE = _by_kind(
+    "UNWIND $rows AS row MATCH (x:{label} {{number}: row.{number}}) SET x = row", "", INSERT["embedding"]
+)
+
+DROP = _by_kind(
+    "UNWIND $numbers AS n MATCH (x:{label} {{number}: n}) DETACH DELETE x",
+    "UNWIND $numbers AS n MATCH ()-[r:NARROWER {n: n}]->(c:Concept) WITH r, c.id AS child DELETE r RETURN DISTINCT child",
+    "UNWIND $numbers AS n MATCH (c:Concept {n: n}) REMOVE c.embedding",
+)
+
+DROP_CONCEPTS = f"UNWIND $numbers AS n MATCH (c:Concept {{n: n}}) {_REMOVE_CONCEPT}"
+
+# from format 1, which had no levels, no log, no sources on edges
+
+OLD_CONCEPTS = "MATCH (c:Concept) RETURN c.id AS id, c.domain AS domain, c.atomic AS atomic ORDER BY c.n"
+
+OLD_EDGES = """
+MATCH (p:Concept)-[r:NARROWER]->(c:Concept) RETURN r.n AS n, p.id AS parent, c.id AS child, r.spans AS spans ORDER BY r.n"""
+
+UPGRADE_CONCEPTS = f"""
+UNWIND $rows AS row MATCH (c:Concept {{id: row.id}}) SET c.level = row.level {_LABELLED}"""
+
+UPGRADE_EDGES = "UNWIND $rows AS row MATCH ()-[r:NARROWER {n: row.n}]->() SET r.sources = row.sources"
+
+UPGRADE_FRONTIER = """
+MATCH (f:Frontier) SET f.token = 0, f.owner = '', f.lease_until = 0.0,
+    f.state = CASE f.state WHEN 'done' THEN 'done' ELSE 'waiting' END"""
+
+UPGRADE_MERGED = """
+MATCH (g:Guard {id: 'graph'})
+MATCH (m:Merged) WHERE m.n IS NULL WITH g, m ORDER BY m.fold WITH g, collect(m) AS found
+SET g.n = g.n + size(found)
+WITH g, found UNWIND range(0, size(found) - 1) AS place
+WITH g, found[place] AS m, place, size(found) AS more SET m.n = g.n - more + place + 1"""
+
+UPGRADE_GUARD = """
+MATCH (c:Concept) WITH count(c) AS concepts
+MATCH (g:Guard {id: 'graph'})
+SET g += {graph: $graph, format: $format, lock: true, op: g.changes + g.merges, concepts: concepts, tokens: 0, model: '', dim: 0, copying: ''}
+REMOVE g.changes, g.merges, g.locked_at"""
+
+UPGRADE_INDEXES = ("DROP INDEX concept_version IF EXISTS", "DROP INDEX narrower_version IF EXISTS")
