@@ -1,7 +1,8 @@
-"""ConceptGraph: views, levels, operations; adjacency against networkx on random graphs."""
+"""ConceptGraph: views, levels, edits and their undoing; what is kept in memory against what is read anew."""
 
 from __future__ import annotations
 
+import contextlib
 import random
 from pathlib import Path
 
@@ -11,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgsynth.concept import Concept, Edge, Source
-from kgsynth.errors import CycleError, StoreError
+from kgsynth.embed import HashingEmbedder
+from kgsynth.errors import CycleError, DuplicateError, StoreError, UndoError
 from kgsynth.graph import ConceptGraph
 from kgsynth.store import Change
-from kgsynth.store.adjacency import Adjacency
 from kgsynth.store.embedded import EmbeddedStore
 
 PAGE = Source(url="https://example.org/", title="Trees", text="A heap is a tree. " * 9)
@@ -140,18 +141,20 @@ def test_stats(graph: ConceptGraph) -> None:
     assert stats.duplicate_names == 1, "heap, also an alias of another concept; the other sense does not count"
 
 
-def test_stats_find_a_cycle_by_themselves(tmp_path: Path) -> None:
+@pytest.mark.parametrize("back", [(1, 0), (0, 0)], ids=["cycle", "self-loop"])
+def test_stats_find_a_cycle_by_themselves(back: tuple[int, int]) -> None:
     """The check must not trust the store: an edge is written behind its back."""
-    store = EmbeddedStore(tmp_path / "graph.sqlite")
+    store = EmbeddedStore(":memory:")
     graph = ConceptGraph(store)
     graph.add(ROOT)
     graph.add(TREE, [ROOT])
-    back = Edge(parent=TREE.id, child=ROOT.id)
-    with store._transaction() as db:
-        db.execute(
-            "INSERT INTO edge (id, version, parent, child) VALUES (?, 99, ?, ?)", (back.id, back.parent, back.child)
-        )
-    assert ConceptGraph(store).stats().cycles == 1
+    graph.add(HEAP, [TREE])
+    parent, child = ((ROOT.id, TREE.id)[i] for i in back)
+    store.load({"edge": [{"n": 99, "parent": parent, "child": child, "version": 1, "spans": []}]}, store.state())
+    stats = ConceptGraph(store).stats()
+    assert (stats.cycles, stats.edges) == (1, 3)
+    with pytest.raises(StoreError, match="doctor"):
+        ConceptGraph(store).height(ROOT)
 
 
 def test_empty_graph() -> None:
@@ -161,18 +164,180 @@ def test_empty_graph() -> None:
 
 def test_refresh_sees_what_others_wrote(tmp_path: Path) -> None:
     ours, theirs = (ConceptGraph(EmbeddedStore(tmp_path / "graph.sqlite")) for _ in range(2))
+    assert len(ours) == 0
     theirs.add(ROOT)
     theirs.add(TREE, [ROOT])
     assert len(ours) == 0
     ours.refresh()
+    assert (len(ours), ours.number_of_edges()) == (2, 1)
     assert names(ours.children(ROOT)) == ["tree"]
     theirs.add(HEAP, [TREE])
+    assert names(ours.parents(HEAP)) == ["tree"], "one that was not seen before makes it look"
     theirs.add(concept("tree", aliases=("arbor",)))
     theirs.merge(TREE, HEAP)
     ours.add(LEAF, [HEAP])  # a stale id: it means the kept concept
     assert names(ours.parents(LEAF)) == ["tree"]
-    assert names(list(ours)) == [*names(list(theirs)), "d-ary heap"]
+    assert names(list(ours)) == names(list(theirs)) == ["structure", "tree", "d-ary heap"]
     assert ours[TREE].aliases == ("arbor", "heap")
+
+
+def test_opening_reads_nothing_but_the_version(graph: ConceptGraph) -> None:
+    """Every statement that SQLite runs is counted."""
+    store, asked = graph.store, list[str]()
+    assert isinstance(store, EmbeddedStore)
+    store._db.set_trace_callback(asked.append)
+    opened = ConceptGraph(store)
+    assert len(asked) == 1
+    opened[HEAP]
+    opened[HEAP]
+    assert len(asked) == 2, "fetched once"
+    opened.children(HEAP)
+    opened.parents(LEAF)
+    opened.ancestors(LEAF)
+    before = len(asked)
+    for each in (HEAP, LEAF, ROOT):
+        opened.parents(each)
+        opened.height(each)
+    assert len(asked) == before, "all of it is known by now"
+
+
+def test_split(graph: ConceptGraph) -> None:
+    graph.add(concept("binary heap"), [HEAP])
+    graph.add(concept("memory pool"), [HEAP])
+    pool = concept("heap", sense="memory")
+    assert graph.split(HEAP, pool, parents=[LIST], children=["c_nowhere", concept("memory pool")]) == pool
+    assert names(graph.parents(HEAP)) == ["tree"]
+    assert names(graph.parents(pool)) == ["list"]
+    assert names(graph.children(pool)) == ["memory pool"]
+    assert names(graph.children(HEAP)) == ["d-ary heap", "binary heap"]
+    with pytest.raises(DuplicateError, match="heap"):
+        graph.split(HEAP, pool, children=[LEAF])
+    with pytest.raises(StoreError, match="c_nowhere"):
+        graph.split("c_nowhere", concept("new"))
+
+
+def test_unlink_and_remove(graph: ConceptGraph) -> None:
+    graph.unlink(ROOT, LEAF)
+    assert names(graph.parents(LEAF)) == ["heap"]
+    with pytest.raises(StoreError, match="no edge"):
+        graph.unlink(ROOT, LEAF)
+    with pytest.raises(StoreError, match="c_nowhere"):
+        graph.unlink(ROOT, "c_nowhere")
+    graph.remove(HEAP)
+    assert HEAP not in graph
+    assert names(graph.roots()) == ["structure", "d-ary heap"]
+    assert (graph.level(LEAF), graph.number_of_edges()) == (0, 2)
+    with pytest.raises(StoreError, match=HEAP.id):
+        graph.remove(HEAP)
+
+
+def shape(graph: ConceptGraph) -> list[object]:
+    """Everything the views say."""
+    return [
+        [(c, graph.parents(c), graph.children(c), graph.level(c), graph.height(c)) for c in graph],
+        [graph.roots(), graph.edges(), len(graph), graph.number_of_edges()],
+    ]
+
+
+def test_undo_goes_back_step_by_step(graph: ConceptGraph) -> None:
+    """Without a number: what was last done and not yet taken back, so that repeating it walks back."""
+    states = [shape(graph)]
+    for edit in (
+        lambda: graph.merge(TREE, LIST),
+        lambda: graph.unlink(HEAP, LEAF),
+        lambda: graph.remove(HEAP),
+        lambda: graph.split(ROOT, concept("part"), children=[LEAF]),
+    ):
+        edit()
+        states.append(shape(graph))
+    redo = graph.undo()
+    assert shape(graph) == states[-2]
+    graph.undo(redo.op)  # an undo taken back is an edit again ...
+    assert shape(graph) == states[-1]
+    for before in reversed(states[:-1]):  # ... so it is the first to be taken back
+        graph.undo()
+        assert shape(graph) == before
+    for _ in range(5):
+        graph.undo()
+    assert len(graph) == 0
+    with pytest.raises(UndoError, match="nothing to undo"):
+        graph.undo()
+
+
+def test_the_log_and_a_concepts_history(graph: ConceptGraph) -> None:
+    graph.add(concept("heap", aliases=("priority queue",)))
+    assert [version.concept and version.concept.aliases for version in graph.history(HEAP)] == [(), ("priority queue",)]
+    log = graph.operations()
+    assert [operation.op for operation in log] == [1, 2, 3, 4, 5, 6]
+    assert log[3].edges == ((TREE.id, HEAP.id), (LIST.id, HEAP.id))
+    assert graph.operations(since=2, limit=2) == log[2:4]
+    graph.remove(HEAP)
+    assert graph.history(HEAP)[-1].concept is None
+
+
+def test_context_is_the_way_down_to_a_concept(graph: ConceptGraph) -> None:
+    assert graph.context(HEAP) == "structure > tree"
+    assert names(list(graph.lineage(LEAF))) == ["structure", "tree", "heap"]
+    assert graph.context(ROOT) == ""
+
+
+def test_nearest_by_vector_and_by_text(graph: ConceptGraph) -> None:
+    embedder = HashingEmbedder()
+    with pytest.raises(StoreError, match="no embeddings"):
+        graph.nearest("heap")
+    concepts = list(graph)
+    graph.store.put_embeddings(embedder.name, [c.id for c in concepts], embedder.embed([c.name for c in concepts]))
+    (first, cosine), (second, _) = graph.nearest("heap", k=2)
+    assert (first, second) == (HEAP, LEAF)
+    assert cosine == pytest.approx(1, abs=1e-6)
+    assert graph.nearest(embedder.embed(["heap"])[0], k=2) == graph.nearest("heap", k=2)
+    graph.remove(HEAP)
+    assert graph.nearest("heap", k=1)[0][0] == LEAF
+
+
+NAMES = st.integers(0, 8).map("n{}".format)
+EDIT = st.one_of(
+    st.tuples(st.just("add"), NAMES, st.lists(NAMES, max_size=3, unique=True)),
+    st.tuples(st.just("merge"), NAMES, NAMES),
+    st.tuples(st.just("split"), NAMES, st.lists(NAMES, max_size=2)),
+    st.tuples(st.just("unlink"), NAMES, NAMES),
+    st.tuples(st.just("remove"), NAMES, st.none()),
+    st.tuples(st.just("undo"), st.integers(5, 25), st.none()),
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(EDIT, min_size=1, max_size=25), st.sampled_from([1, 5]))
+def test_what_is_kept_up_to_date_equals_what_is_read_anew(edits: list[tuple], every: int) -> None:
+    """Any edits, also through another view of the same store that looks only now and then."""
+    store = EmbeddedStore(":memory:")
+    editor, onlooker = ConceptGraph(store), ConceptGraph(store)
+    for i in range(9):
+        editor.add(concept(f"n{i}"), [concept(f"n{above}") for above in {i // 2, i // 3} if above < i])
+    for number, edit in enumerate(edits, 1):
+        with contextlib.suppress(StoreError):
+            apply(editor, edit)
+        expected = shape(ConceptGraph(store))
+        assert shape(editor) == expected
+        if number % every == 0:
+            onlooker.refresh()
+            assert shape(onlooker) == expected
+
+
+def apply(graph: ConceptGraph, edit: tuple) -> None:
+    match edit:
+        case ("add", name, parents):
+            graph.add(concept(name), [concept(p) for p in parents if concept(p) in graph])
+        case ("merge", keep, fold):
+            graph.merge(concept(keep), concept(fold))
+        case ("split", name, children):
+            graph.split(concept(name), concept("part of " + name), children=map(concept, children))
+        case ("unlink", parent, child):
+            graph.unlink(concept(parent), concept(child))
+        case ("remove", name, _):
+            graph.remove(concept(name))
+        case ("undo", op, _):
+            graph.undo(op)
 
 
 def test_to_networkx(graph: ConceptGraph) -> None:
@@ -181,38 +346,6 @@ def test_to_networkx(graph: ConceptGraph) -> None:
     assert digraph.nodes[HEAP.id]["name"] == "heap"
     assert digraph.nodes[HEAP.id]["level"] == 2
     assert digraph.edges[ROOT.id, TREE.id]["spans"] == (PAGE.span(0, 17),)
-
-
-PAIRS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=40)
-
-
-@settings(max_examples=150, deadline=None)
-@given(PAIRS, st.integers(0, 9), st.integers(0, 9))
-def test_paths_are_shortest_paths(pairs: list[tuple[int, int]], start: int, goal: int) -> None:
-    """Also on graphs with cycles, since nothing here should loop on them."""
-    edges = [(str(a), str(b)) for a, b in pairs]
-    ours, theirs = Adjacency(edges), nx.DiGraph(edges)
-    theirs.add_nodes_from(map(str, range(10)))
-    path = ours.path(str(start), str(goal))
-    assert bool(path) == nx.has_path(theirs, str(start), str(goal))
-    if path:
-        assert nx.is_path(theirs, path)
-        assert (path[0], path[-1]) == (str(start), str(goal))
-        assert len(path) - 1 == nx.shortest_path_length(theirs, str(start), str(goal))
-    assert set(ours.reachable(str(start), ours.children)) == nx.descendants(theirs, str(start))
-
-
-@settings(max_examples=150, deadline=None)
-@given(PAIRS, st.integers(0, 9), st.integers(0, 9))
-def test_a_merge_path_exists_exactly_when_contracting_closes_a_cycle(
-    pairs: list[tuple[int, int]], a: int, b: int
-) -> None:
-    edges = [(str(x), str(y)) for x, y in pairs if x < y]
-    contracted = nx.DiGraph()
-    contracted.add_edges_from((str(a) if x == str(b) else x, str(a) if y == str(b) else y) for x, y in edges)
-    contracted.remove_edges_from(list(nx.selfloop_edges(contracted)))
-    closes = a != b and not nx.is_directed_acyclic_graph(contracted)
-    assert (a != b and bool(Adjacency(edges).merge_path(str(a), str(b)))) == closes
 
 
 def test_levels_equal_longest_paths_on_a_random_dag() -> None:

@@ -144,7 +144,7 @@ def _drawn(graph: ConceptGraph, tasks: list[Task]) -> Row | None:
     concepts, edges = list(graph), graph.edges()
     if not concepts:
         return None
-    levels = {concept.id: graph.level(concept) for concept in concepts}
+    levels = graph.store.levels()
     place = layered(levels, [(edge.parent, edge.child) for edge in edges])
     number = {concept.id: i for i, concept in enumerate(concepts)}
     sources = {source.id: source for source in graph.store.sources()}

@@ -267,7 +267,10 @@ class _Commit:
         around = self._around(old_id)
         parents, children = (
             [side for side in dict.fromkeys(map(self._meant, ids)) if side in there]
-            for ids, there in ((split.parents, {p for p, _ in around}), (split.children, {c for _, c in around}))
+            for ids, there in (
+                (split.parents, {p for p, _ in around if p != old_id}),
+                (split.children, {c for _, c in around if c != old_id}),
+            )
         )
         self._insert(new_id, split.into)
         for pair, moved_to in [((p, old_id), (p, new_id)) for p in parents] + [
