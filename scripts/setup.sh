@@ -83,6 +83,11 @@ install_project() {
   say "ready ($extras)"
 }
 
+fetch_view_scripts() { # what draws `kgsynth view`: it tries again itself when it is first used
+  .venv/bin/python -m kgsynth.view.libraries >/dev/null || say "the page of kgsynth view cannot be shown before that is put right"
+}
+
 system_packages
 make_venv
 install_project
+fetch_view_scripts

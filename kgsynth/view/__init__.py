@@ -7,9 +7,3 @@ server.py     HTTP on the loopback interface
 command.py    the command line
 assets/       the page: one HTML file, one style sheet, a few ES modules
 """
-
-from kgsynth.view.answers import Answers
-from kgsynth.view.layout import Layout, radial
-from kgsynth.view.server import PageServer
-
-__all__ = ["Answers", "Layout", "PageServer", "radial"]

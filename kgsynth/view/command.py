@@ -25,7 +25,8 @@ def add_view_command(commands: Any) -> None:
 
 def view_command(args: argparse.Namespace) -> None:
     from kgsynth.store import open_store
-    from kgsynth.view import Answers, PageServer
+    from kgsynth.view.answers import Answers
+    from kgsynth.view.server import PageServer
 
     url, name = locate(args.graph)
     store = open_store(url)

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from kgsynth.store import Skeleton
 
-ROOT, LEAF, SHRINK = 8.0, 1.0, 0.5  # radius of a root's dot, of the finest dots, and what remains of the rest per level
-ROOM = 3.4  # area that a dot has to itself, in squares of its radius plus GAP
-GAP = 0.6
+LEAF, SHRINK = 1.0, 0.5  # radius of the finest dots, and what remains of the excess of a root's per level
+ROOM = 3.4  # area that a dot has to itself, in squares of its radius plus the gap around it
 GOLDEN = (5**0.5 - 1) / 2
 MARGIN = 1.08  # of a domain's radius: how close its neighbours may come
 ANGLES, LAST, WIDE = 180, 24, 1.4  # where domains are tried
@@ -41,17 +40,24 @@ class Layout:
 def radial(graph: Skeleton) -> Layout:
     """Lay a graph out in O(N log N); under a second for 50,000 concepts."""
     levels = graph.levels.astype(np.int64)
-    size = LEAF + (ROOT - LEAF) * SHRINK**levels
+    root, gap = _scale(len(levels))
+    size = LEAF + (root - LEAF) * SHRINK**levels
     domains = list(dict.fromkeys(graph.domains))
     number = {domain: i for i, domain in enumerate(domains)}
     domain = np.array([number[d] for d in graph.domains], np.int64)
     tree = _tree(graph, domain)
     turn = _turns(tree, levels, domain, len(domains))
-    depth, reach = _depths(turn, levels, domain, size, len(domains))
+    depth, reach = _depths(turn, levels, domain, ROOM * (size + gap) ** 2, len(domains))
     middles = _beside(reach * MARGIN)
     at = middles[domain] + depth * np.exp(2j * np.pi * turn)
     discs = {domains[i]: (middles[i].real, middles[i].imag, reach[i]) for i in np.argsort(-reach, kind="stable")}
     return Layout(x=at.real, y=at.imag, size=size, tree=tree, domains=discs)
+
+
+def _scale(n: int) -> tuple[float, float]:
+    """Radius of a root's dot, and the gap around every dot: a page with fewer dots has them smaller and further apart."""
+    doublings = float(np.log2(max(n, 1)))
+    return min(8.0, max(2.0, doublings / 2)), max(0.6, 6.0 - doublings / 3)
 
 
 def _tree(graph: Skeleton, domain: Rows) -> Rows:
@@ -82,9 +88,11 @@ def _turns(tree: Rows, levels: Rows, domain: Rows, domains: int) -> Floats:
     return (start + width / 2) / np.bincount(domain[tops], width[tops], domains)[domain]
 
 
-def _depths(turn: Floats, levels: Rows, domain: Rows, size: Floats, domains: int) -> tuple[Floats, Floats]:
-    """[N] distance of every concept from the middle of its domain, and [D] how far out each domain reaches."""
-    room = ROOM * (size + GAP) ** 2
+def _depths(turn: Floats, levels: Rows, domain: Rows, room: Floats, domains: int) -> tuple[Floats, Floats]:
+    """[N] distance of every concept from the middle of its domain, and [D] how far out each domain reaches.
+
+    `room` [N] is the area that each concept takes up.
+    """
     rings = int(levels.max(initial=0)) + 1
     ring = domain * rings + levels
     area = np.bincount(ring, room, domains * rings).reshape(domains, rings)

@@ -6,7 +6,7 @@ const CHOSEN = {
 };
 
 export const THEMES = {
-  dark: { ground: "#0e1117", ink: "#e8ecf3", soft: "#97a2b3", dim: "#242b38", link: "#8fa3c4", strong: "#ffffff", tree: 0.16, cross: 0.05 },
+  dark: { ground: "#0e1117", ink: "#e8ecf3", soft: "#97a2b3", dim: "#1d2430", link: "#8fa3c4", strong: "#ffffff", tree: 0.16, cross: 0.05 },
   light: { ground: "#fbfbfd", ink: "#1b2230", soft: "#5c6778", dim: "#e3e7ee", link: "#51617d", strong: "#111722", tree: 0.16, cross: 0.05 },
 };
 

@@ -5,7 +5,9 @@ import { byId, el } from "./dom.js";
 import { arrange } from "./opened.js";
 
 const FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
-const SHAPES = { "-1": "open", 0: "broad", 1: "atomic" }; // by `atomic`: not judged, no, yes
+const RIM = { "-1": 0.3, 0: 1, 1: 0.5 }; // of the radius, by `atomic`: not judged, no, yes
+const forward = (size) => 1 + 0.35 * size; // of a dot that is open
+const behind = (size) => 0.25 * Math.min(size, 3); // of the others meanwhile
 const CROSS_SHOWN = 4000; // links that are not of the tree are drawn from the start when they are no more than these
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -16,11 +18,13 @@ export class Drawing {
     this.opened = [];
     this.lit = new Set();
     this.places = new Map();
+    this.labels = []; // of this frame, to be drawn when it is known which ones there are
     this.useTheme(theme);
     this.renderer = new Sigma(new graphology.Graph(), byId("canvas"), this.settings());
     this.renderer.setCustomBBox(columns.bounds());
     this.addNames();
-    this.renderer.on("beforeRender", () => this.moveNames());
+    this.renderer.on("beforeRender", () => (this.labels = []));
+    this.renderer.on("afterRender", () => this.write());
     this.renderer.on("clickNode", ({ node }) => onPick(Number(node)));
     this.renderer.on("clickStage", () => onPick(null));
     this.renderer.on("enterNode", () => (byId("canvas").style.cursor = "pointer"));
@@ -106,8 +110,7 @@ export class Drawing {
     const { columns, graph } = this;
     for (let row = 0; row < columns.n; row += 1) {
       const { x, y } = columns.place(row);
-      const type = SHAPES[columns.atomic[row]];
-      graph.addNode(row, { x, y, size: columns.size[row], label: columns.name[row], type });
+      graph.addNode(row, { x, y, size: columns.size[row], label: columns.name[row], rim: RIM[columns.atomic[row]] });
     }
     columns.tree.forEach((parent, row) => {
       if (parent >= 0) graph.addDirectedEdge(parent, row, { kind: "tree", type: "hair", size: 1 });
@@ -127,16 +130,15 @@ export class Drawing {
   }
 
   settings() {
-    const { createNodeBorderProgram, NodeCircleProgram, EdgeLineProgram, EdgeArrowProgram } = Sigma.rendering;
-    const ring = (core) => createNodeBorderProgram({
-      borders: [{ size: { value: core }, color: { attribute: "color" } }, { size: { fill: true }, color: { attribute: "core" } }],
-    });
+    const { createNodeBorderProgram, EdgeLineProgram, EdgeArrowProgram } = Sigma.rendering;
+    const rim = { size: { attribute: "rim", defaultValue: 1 }, color: { attribute: "color" } };
+    const dot = createNodeBorderProgram({ borders: [rim, { size: { fill: true }, color: { attribute: "core" } }] });
     return {
       itemSizesReference: "positions",
       zoomToSizeRatioFunction: (ratio) => ratio,
-      nodeProgramClasses: { broad: NodeCircleProgram, atomic: ring(0.5), open: ring(0.3) },
+      nodeProgramClasses: { dot },
       edgeProgramClasses: { hair: EdgeLineProgram, arrow: EdgeArrowProgram },
-      defaultNodeType: "broad",
+      defaultNodeType: "dot",
       defaultEdgeType: "hair",
       minEdgeThickness: 1.2,
       zIndex: true,
@@ -146,7 +148,7 @@ export class Drawing {
       labelRenderedSizeThreshold: 5,
       labelGridCellSize: 110,
       labelDensity: 0.8,
-      defaultDrawNodeLabel: (context, data) => this.drawLabel(context, data),
+      defaultDrawNodeLabel: (context, data) => this.labels.push([context, data]),
       defaultDrawNodeHover: (context, data) => this.drawHover(context, data),
       nodeReducer: (row, data) => this.node(Number(row), data),
       edgeReducer: (edge, data) => this.edge(edge, data),
@@ -156,11 +158,12 @@ export class Drawing {
   node(row, data) {
     const { columns, theme, lit } = this;
     const domain = columns.domain[row];
-    const shown = { ...data, row, color: this.colours[domain], core: data.type === "atomic" ? theme.strong : theme.ground };
+    const core = columns.atomic[row] === 1 ? theme.strong : theme.ground;
+    const shown = { ...data, row, color: this.colours[domain], core };
     if (this.hidden.has(domain) && !lit.has(row)) shown.hidden = true;
     if (!lit.size) return shown;
-    if (!lit.has(row)) return { ...shown, color: theme.dim, core: theme.dim, label: null };
-    return { ...shown, forceLabel: true, zIndex: 1, highlighted: row === this.opened.at(-1) };
+    if (!lit.has(row)) return { ...shown, color: theme.dim, core: theme.dim, label: null, size: behind(data.size) };
+    return { ...shown, size: forward(data.size), forceLabel: true, zIndex: 1, highlighted: row === this.opened.at(-1) };
   }
 
   edge(edge, data) {
@@ -169,44 +172,51 @@ export class Drawing {
     const [parent, child] = this.graph.extremities(edge).map(Number);
     const gone = this.lit.size || hidden.has(columns.domain[parent]) || hidden.has(columns.domain[child]);
     if (gone || (data.kind === "cross" && !this.crossShown)) return { ...data, hidden: true };
-    const opacity = data.kind === "tree" ? theme.tree : theme.cross;
+    const opacity = Math.min(3, (50_000 / columns.n) ** 0.25) * (data.kind === "tree" ? theme.tree : theme.cross);
     return { ...data, color: faded(this.colours[columns.domain[parent]], opacity) };
   }
 
-  drawLabel(context, data, free = false) {
-    if (!data.label) return;
-    const { angle } = this.places.get(data.row) ?? {};
-    const first = this.columns.level[data.row] === 0 || data.row === this.opened.at(-1);
-    const text = data.label.length > 42 ? `${data.label.slice(0, 40)}…` : data.label;
-    context.font = `${first ? 600 : 400} ${first ? 14 : 12}px ${FONT}`;
-    if (angle === undefined && !free && !this.claim(data, context.measureText(text).width)) return;
-    context.save();
-    context.translate(data.x, data.y);
-    let offset = data.size + 5;
-    if (angle !== undefined) { // names of what stands on a circle point away from its middle
-      const leftwards = Math.cos(angle) < -1e-9;
-      context.rotate(leftwards ? Math.PI - angle : -angle);
-      if (leftwards) [context.textAlign, offset] = ["right", -offset];
+  // Names of domains first, then of roots and so on; a name whose room is taken is left out unless its concept is open.
+  write() {
+    const taken = this.moveNames();
+    const level = ([, data]) => this.columns.level[data.row];
+    for (const [context, data] of this.labels.sort((a, b) => level(a) - level(b) || a[1].row - b[1].row)) {
+      const box = this.box(context, data);
+      if (!this.lit.size && taken.some((other) => overlap(box, other))) continue;
+      taken.push(box);
+      this.drawLabel(context, data);
     }
-    this.write(context, text, offset, 4);
-    context.restore();
   }
 
-  write(context, text, x, y) {
+  box(context, { x, y, size, label, row }) {
+    context.font = this.font(row);
+    return [x + size, y - 9, x + size + 14 + context.measureText(shortened(label)).width, y + 9];
+  }
+
+  font(row) {
+    const first = this.columns.level[row] === 0 || row === this.opened.at(-1);
+    return `${first ? 600 : 400} ${first ? 14 : 12}px ${FONT}`;
+  }
+
+  drawLabel(context, { x, y, size, label, row }) {
+    const { angle, tilted } = this.places.get(row) ?? {};
+    context.save();
+    context.font = this.font(row);
+    context.translate(x, y);
+    let [right, down] = [size + 5, 4];
+    if (this.opened.includes(row)) [context.textAlign, right, down] = ["center", 0, size + 16];
+    else if (angle !== undefined) { // names of what stands on a circle point away from it
+      const leftwards = Math.cos(angle) < -1e-9;
+      if (tilted) context.rotate(leftwards ? Math.PI - angle : -angle);
+      if (leftwards) [context.textAlign, right] = ["right", -right];
+    }
     context.lineJoin = "round";
     context.lineWidth = 3.5;
     context.strokeStyle = this.theme.ground;
-    context.strokeText(text, x, y);
+    context.strokeText(shortened(label), right, down);
     context.fillStyle = this.theme.ink;
-    context.fillText(text, x, y);
-  }
-
-  // Whether the room for a name is free in this frame; it is taken then.
-  claim({ x, y, size }, width) {
-    const box = [x + size, y - 9, x + size + width + 14, y + 9];
-    if (this.taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) return false;
-    this.taken.push(box);
-    return true;
+    context.fillText(shortened(label), right, down);
+    context.restore();
   }
 
   drawHover(context, data) {
@@ -215,7 +225,7 @@ export class Drawing {
     context.lineWidth = 2;
     context.strokeStyle = this.theme.strong;
     context.stroke();
-    this.drawLabel(context, { ...data, label: this.columns.name[data.row] }, true);
+    this.drawLabel(context, { ...data, label: this.columns.name[data.row] });
   }
 
   addNames() {
@@ -228,17 +238,20 @@ export class Drawing {
     this.widths = this.names.map((shown) => shown.offsetWidth);
   }
 
-  // A domain's name stands above it while the whole of it is in sight. Other names keep clear of it.
+  // A domain's name stands above it while the whole of it is in sight. Boxes of those shown, in pixels.
   moveNames() {
-    this.taken = [];
     const unit = this.pixels();
     const { height } = this.renderer.getDimensions();
-    this.columns.domains.forEach(({ x, y, radius }, i) => {
+    return this.columns.domains.flatMap(({ x, y, radius }, i) => {
       const at = this.renderer.graphToViewport({ x, y: y + radius });
       const shown = !this.lit.size && !this.hidden.has(i) && radius * unit > 24 && radius * unit < height * 0.7;
       this.names[i].style.opacity = shown ? 1 : 0;
-      if (shown) this.taken.push([at.x - this.widths[i] / 2, at.y - 18, at.x + this.widths[i] / 2, at.y]);
       this.names[i].style.transform = `translate(${at.x}px, ${at.y}px) translate(-50%, -100%)`;
+      return shown ? [[at.x - this.widths[i] / 2, at.y - 18, at.x + this.widths[i] / 2, at.y]] : [];
     });
   }
 }
+
+const shortened = (name) => (name.length > 42 ? `${name.slice(0, 40)}…` : name);
+
+const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];

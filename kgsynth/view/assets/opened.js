@@ -3,13 +3,15 @@
 export const MOST = 60; // neighbours brought close; the others of a broad concept stay where they are
 const NARROWEST = 24; // radius of a circle, in the layout's unit
 const APART = 5; // between neighbours on a circle
+const LEVEL = 12; // names of so many are written level, those of more along the radius
 
-// Concepts opened one after the other -> { lit: every row to show, links: [parent, child], places: row -> {x, y, angle} }.
+// Concepts opened one after the other -> { lit: every row to show, links: [parent, child], places: row -> {x, y, angle, tilted} }.
 export function arrange(columns, opened) {
-  const lit = new Set(opened);
+  const lit = new Set();
   const places = new Map();
   const links = new Map();
   for (const row of opened) {
+    lit.add(row);
     const parents = nearby(columns, columns.up.of(row));
     const children = nearby(columns, columns.down.of(row));
     for (const parent of parents) links.set(`${parent} ${row}`, [parent, row]);
@@ -29,10 +31,10 @@ function nearby(columns, rows) {
 function circle(places, row, middle, parents, children) {
   const n = parents.length + children.length;
   const radius = Math.max(NARROWEST, (n * APART) / (2 * Math.PI));
-  places.set(row, { ...middle, radius });
+  places.set(row, middle);
   [...parents, ...children].forEach((other, i) => {
     const angle = Math.PI / 2 - ((i - (parents.length - 1) / 2) * 2 * Math.PI) / n;
-    places.set(other, at(middle, radius, angle));
+    places.set(other, { ...at(middle, radius, angle), tilted: n > LEVEL });
   });
 }
 
@@ -42,10 +44,10 @@ function fan(places, row, others) {
   const angle = here.angle ?? Math.PI / 2;
   const radius = Math.max(NARROWEST * 0.6, (others.length * APART) / Math.PI);
   const middle = others.length ? at(here, radius + NARROWEST * 0.4, angle) : here;
-  places.set(row, { ...middle, angle, radius });
+  places.set(row, { ...middle, angle });
   others.forEach((other, i) => {
     const turn = others.length > 1 ? (i / (others.length - 1) - 0.5) * Math.PI * 0.95 : 0;
-    places.set(other, at(middle, radius, angle - turn));
+    places.set(other, { ...at(middle, radius, angle - turn), tilted: others.length > LEVEL / 2 });
   });
 }
 

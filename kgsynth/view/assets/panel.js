@@ -50,7 +50,7 @@ export class Panel {
       found.atomic_reason ? el("p", { class: "soft" }, "Why: ", found.atomic_reason) : null,
       this.links("Broader", found.parents),
       this.links("Narrower", found.children),
-      this.sources(found.sources),
+      this.sources(found),
       section(count(found.tasks_in_all, "task tests it", "tasks test it"), ...found.tasks.map(task)),
     );
     if (!columns.rowOf.has(found.id)) this.element.append(el("p", { class: "hint" }, "It is newer than the picture."));
@@ -96,8 +96,9 @@ export class Panel {
     return section(`${title} · ${ids.length.toLocaleString("en")}`, list, more, note);
   }
 
-  sources(pages) {
-    if (!pages.length) return section("Sources", el("p", { class: "hint" }, "A root: it was given, not found on a page."));
+  sources({ sources: pages, parents }) {
+    const none = parents.length ? "No page is quoted for its place." : "A root: it was given, not found on a page.";
+    if (!pages.length) return section("Sources", el("p", { class: "hint" }, none));
     return section(`Sources · ${pages.length}`, ...pages.map((page) => el("article", {},
       el("h3", {}, outside(page.url, page.title || page.url)),
       el("p", { class: "soft" }, outside(page.url, page.url)),
