@@ -1,6 +1,7 @@
 """The command line: `kgsynth run RECIPE` does everything up to the task set; every command can be stopped and repeated.
 
-Exit codes: 0 done; 1 an error of ours, printed in one line; 2 wrong usage; 130 stopped by Ctrl-C (run it again to go on).
+Exit codes: 0 done; 1 an error of ours, printed in one line; 2 wrong usage; 3 the doctor found what it has not repaired;
+130 stopped by Ctrl-C (run it again to go on).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgsynth import __version__
 from kgsynth.errors import KgsynthError
+from kgsynth.graph_cli import add_graph_commands
 from kgsynth.neo4j_cli import add_neo4j_commands
 from kgsynth.view.command import add_view_command
 
@@ -38,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `kgsynth` script."""
     args = _parser().parse_args(argv)
     try:
-        args.command(args)
+        return args.command(args) or 0
     except KgsynthError as error:
         print(f"kgsynth: {type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
@@ -50,7 +52,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("kgsynth: stopped; the same command goes on from here", file=sys.stderr)
         return 130
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -104,12 +105,23 @@ def stats_command(args: argparse.Namespace) -> None:
     _print_json(_summary(_recipe(args)))
 
 
+def annotate_command(args: argparse.Namespace) -> None:
+    from kgsynth.stages import annotate_graph
+
+    _print_json(annotate_graph(_recipe(args)))
+
+
 def report_command(args: argparse.Namespace) -> None:
     from kgsynth.report import write_report
+    from kgsynth.stages import annotate_graph
 
     recipe = _recipe(args)
     path = write_report(recipe.run.folder)
     print(f"report: {path}")
+    try:
+        annotate_graph(recipe)
+    except KgsynthError as error:
+        print(f"report: the graph has not been told of tasks and pass rates: {error}", file=sys.stderr)
     _print_json({**_summary(recipe), "report": str(path)})
 
 
@@ -117,6 +129,7 @@ RECIPE_COMMANDS: list[tuple[str, Callable[[argparse.Namespace], None], str]] = [
     ("run", run_command, "grow the graph, then make the task set"),
     ("grow", grow_command, "grow the graph only"),
     ("synthesize", synthesize_command, "make the task set from a grown graph"),
+    ("annotate", annotate_command, "put a run's tasks and their pass rates into its graph, as `run` and `report` do"),
     ("stats", stats_command, "print what a run holds, as one line of JSON"),
     ("report", report_command, "write the run's report.html, and print its figures as one line of JSON"),
 ]
@@ -124,6 +137,7 @@ RECIPE_COMMANDS: list[tuple[str, Callable[[argparse.Namespace], None], str]] = [
 # Each is given the subparsers and adds its commands, with `set_defaults(command=...)`. Their modules are light to import.
 COMMANDS: list[Callable[[Any], None]] = [
     add_recipe_commands,
+    add_graph_commands,
     add_neo4j_commands,
     add_view_command,
 ]

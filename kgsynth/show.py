@@ -40,7 +40,20 @@ def synthesizing(wanted: int) -> Iterator[Callable[[int, int, int], None]]:
 
 
 @contextmanager
-def _line(name: str, total: int) -> Iterator[Callable[[int, str], None]]:
+def reading(name: str) -> Iterator[Callable[[str, int, int], None]]:
+    """Shows rows of a graph that are copied or looked at, and how many a second. How many there are is known roughly."""
+    started = time.monotonic()
+    with _line(name, 0) as line:
+
+        def show(kind: str, rows: int, total: int) -> None:
+            line(rows, f"{kind}  {rows / max(time.monotonic() - started, 0.001):,.0f} rows/s", total)
+
+        yield show
+
+
+@contextmanager
+def _line(name: str, total: int) -> Iterator[Callable[..., None]]:
+    """A function of (done, facts) and, where it was not known before, the total."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _plain(name, total)
@@ -51,13 +64,13 @@ def _line(name: str, total: int) -> Iterator[Callable[[int, str], None]]:
     )  # fmt: skip
     with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task(name, total=total, facts="")
-        yield lambda done, facts: bar.update(task, completed=done, facts=facts)
+        yield lambda done, facts, total=total: bar.update(task, completed=done, facts=facts, total=max(done, total))
 
 
-def _plain(name: str, total: int) -> Callable[[int, str], None]:
+def _plain(name: str, known: int) -> Callable[..., None]:
     last = time.monotonic()
 
-    def show(done: int, facts: str) -> None:
+    def show(done: int, facts: str, total: int = known) -> None:
         nonlocal last
         if time.monotonic() - last >= EVERY_SECONDS:
             last = time.monotonic()

@@ -39,9 +39,12 @@ ALLOWED: dict[str, set[str]] = {
     "run": BASE | {"config"},
     "where": BASE | {"config"},
     "push": BASE | {"store"},
+    "backup": BASE | {"store", "push"},
     "doctor": BASE | {"store"},
+    "annotate": BASE | {"store", "task"},
 }
-OPEN = {"cli", "graph_cli", "neo4j_cli", "__init__", "__main__", "stages", "report", "show", "summary"}  # the top: may import anything of kgsynth
+# The top: may import anything of kgsynth.
+OPEN = {"cli", "graph_cli", "neo4j_cli", "__init__", "__main__", "stages", "report", "show", "summary"}
 TRAINER_MAY_USE = {"task", "verifiers", "sandbox", "errors", "config", "files"}  # config: the strict TOML reader
 
 

@@ -21,6 +21,7 @@ class Evaluation:
     stderr: float  # over tasks
     by_type: dict[str, float]
     pass_rates: dict[str, float]  # by task id
+    attempts: dict[str, int]  # verified replies, by task id
     tasks: int
     failed: int  # replies that could not be verified
     truncated: float  # share of replies that ran out of tokens
@@ -48,6 +49,7 @@ def summarise(groups: Sequence[RolloutGroup]) -> Evaluation:
             kind: _mean(g.mean for g in groups if g.env.task.type == kind and g.mean is not None) for kind in types
         },
         pass_rates=rates,
+        attempts={g.env.task.id: sum(r.reward is not None for r in g.rollouts) for g in groups},
         tasks=len(groups),
         failed=sum(rollout.reward is None for rollout in rollouts),
         truncated=_mean(not rollout.sample.finished for rollout in rollouts),
