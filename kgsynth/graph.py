@@ -355,8 +355,11 @@ class ConceptGraph:
         if structure.is_worn(len(touched.edges) + len(touched.concepts)):
             return None
         there = {concept.id for concept in self._many(touched.concepts)}
-        edges = self.store.edges(structure.around(touched.edges)) if touched.edges else []
-        structure.take(touched.edges, [(e.parent, e.child) for e in edges], touched.concepts - there, there)
+        for whole in (False, True):
+            asked = structure.around(touched.edges, whole=whole)
+            edges = [(edge.parent, edge.child) for edge in (self.store.edges(asked) if asked else ())]
+            if structure.take(touched.edges, asked, edges, gone=touched.concepts - there, came=there):
+                break
         return structure
 
     def _many(self, ids: Iterable[str]) -> list[Concept]:

@@ -6,7 +6,7 @@ since is kept beside them, as whole lists of neighbours, so that nothing large i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Pair = tuple[str, str]  # (parent, child)
 Rows = NDArray[np.int32]
+LONG = 100  # neighbours that are read again as a whole
 LITTLE = 1000  # changes that are kept beside the arrays of even the smallest graph
 
 
@@ -37,6 +38,7 @@ class Structure:
         self._new: dict[str, int] = {}  # ids that came later -> row
         self._new_ids: list[str] = []
         self._gone: set[int] = set()  # rows of concepts that are no more
+        self.long = LONG
         self._heights: dict[int, int] = {}  # row -> longest path to a leaf, as far as it was asked for
 
     def __len__(self) -> int:
@@ -103,30 +105,44 @@ class Structure:
 
     # what changed
 
-    def around(self, pairs: Iterable[Pair]) -> set[Pair]:
-        """These edges, with all others out of the same parents and into the same children."""
-        pairs = set(pairs)
-        down = {(parent, child) for parent in {p for p, _ in pairs} for child in self.children(parent)}
-        up = {(parent, child) for child in {c for _, c in pairs} for parent in self.parents(child)}
-        return pairs | down | up
+    def around(self, changed: Iterable[Pair], *, whole: bool = False) -> set[Pair]:
+        """Changed edges with those that tell their place: all others out of the same parents and into the same children, or,
+        unless `whole`, just the ones next to them and the last one where there are more than LONG.
+        """
+        asked = set(changed)
+        down = _grouped((self._known(p), self._known(c)) for p, c in asked)
+        up = _grouped((self._known(c), self._known(p)) for p, c in asked)
+        most = self.long if not whole else 1 << 60
+        asked |= {(self._id(p), self._id(c)) for p, some in down.items() for c in _beside(self._down.of(p), some, most)}
+        asked |= {(self._id(p), self._id(c)) for c, some in up.items() for p in _beside(self._up.of(c), some, most)}
+        return asked
 
-    def take(self, changed: Collection[Pair], there: Iterable[Pair], gone: Iterable[str], came: Iterable[str]) -> None:
-        """changed: edges that were altered; there: those of `around(changed)` that exist, in the order of insertion;
-        gone and came: concepts that were altered, by whether they exist now."""
-        for concept_id in came:
-            self._gone.discard(self._known(concept_id))
-        down: dict[int, list[int]] = {self._known(parent): [] for parent, _ in changed}
-        up: dict[int, list[int]] = {self._known(child): [] for _, child in changed}
-        for parent, child in ((self._known(p), self._known(c)) for p, c in there):
-            if parent in down:
-                down[parent].append(child)
-            if child in up:
-                up[child].append(parent)
+    def take(
+        self,
+        changed: Iterable[Pair],
+        asked: Iterable[Pair],
+        there: Iterable[Pair],
+        *,
+        gone: Iterable[str] = (),
+        came: Iterable[str] = (),
+    ) -> bool:
+        """Follow a change of the graph. changed: edges that were inserted, altered or removed; asked: `around` them; there:
+        those of `asked` that exist, in the order of insertion; gone and came: altered concepts, by whether they exist now.
+
+        Returns False, with nothing done, when what was asked does not tell where an edge belongs: ask for `whole` lists.
+        """
+        pairs = [[(self._known(p), self._known(c)) for p, c in some] for some in (changed, asked, there)]
+        down = _replaced(self._down, *pairs)
+        up = _replaced(self._up, *([(c, p) for p, c in some] for some in pairs))
+        if down is None or up is None:
+            return False
         self.edges += sum(len(now) - len(self._down.of(row)) for row, now in down.items())
         self._down.changed |= down
         self._up.changed |= up
         self._gone |= {row for i in gone if (row := self._row(i)) is not None}
+        self._gone -= {self._known(i) for i in came}
         self._heights.clear()
+        return True
 
     def is_worn(self, more: int = 0) -> bool:
         """Whether so much is kept beside the arrays, or would be with `more`, that they are better read anew."""
@@ -156,10 +172,11 @@ class Structure:
         return row if at < len(self._ids) and self._ids[row := int(self._sorted[at])] == key else None
 
     def _known(self, concept_id: str) -> int:
-        """The row of an id, a new one if need be."""
+        """The row of an id; a new one, of no concept until it is said that one came, if need be."""
         if (row := self._row(concept_id)) is None:
             row = self._new[concept_id] = len(self._ids) + len(self._new_ids)
             self._new_ids.append(concept_id)
+            self._gone.add(row)
         return row
 
     def _id(self, row: int) -> str:
@@ -185,6 +202,40 @@ class Neighbours:
         none[: len(self._first) - 1] = np.diff(self._first) == 0
         none[list(self.changed)] = [not found for found in self.changed.values()]
         return np.flatnonzero(none).tolist()
+
+
+def _grouped(pairs: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for here, there in pairs:
+        found.setdefault(here, []).append(there)
+    return found
+
+
+def _beside(neighbours: list[int], some: list[int], most: int) -> list[int]:
+    """All neighbours if they are at most so many, else the last and those next to `some`."""
+    if len(neighbours) <= most:
+        return neighbours
+    at = [neighbours.index(row) for row in set(some).intersection(neighbours)]
+    return [neighbours[-1], *(neighbours[i] for k in at for i in (k - 1, k + 1) if 0 <= i < len(neighbours))]
+
+
+def _replaced(
+    side: Neighbours, changed: list[tuple[int, int]], asked: list[tuple[int, int]], there: list[tuple[int, int]]
+) -> dict[int, list[int]] | None:
+    """Row -> its neighbours now, for the starts of changed edges; None when the order cannot be told."""
+    all_asked, all_there, found = _grouped(asked), _grouped(there), dict[int, list[int]]()
+    for row in dict.fromkeys(here for here, _ in changed):
+        order, old = all_there.get(row, []), side.of(row)
+        exist, unsure = set(order), set(all_asked[row])
+        kept = [other for other in old if other in exist or other not in unsure]
+        known = exist.intersection(kept)
+        now = kept + [other for other in order if other not in known]
+        if unsure.issuperset(kept):
+            now = order
+        elif [other for other in now if other in exist] != order:
+            return None
+        found[row] = now
+    return found
 
 
 def count_cycles(skeleton: Skeleton) -> int:
