@@ -1,5 +1,7 @@
-// What the Neo4j store makes when it opens a database. Only needed by hand to prepare a database for other tools:
+// Constraints and indexes, as the Neo4j store makes them when it opens a database. By hand, for other tools:
 //   cypher-shell -f graph_schemas/constraints.cypher
+// The vector index is made with the first vectors: `OPTIONS {indexConfig: {`vector.dimensions`: 384,
+// `vector.similarity_function`: 'cosine'}}` for CREATE VECTOR INDEX concept_embedding FOR (c:Concept) ON (c.embedding).
 
 CREATE CONSTRAINT concept_id IF NOT EXISTS FOR (x:Concept) REQUIRE x.id IS UNIQUE;
 CREATE CONSTRAINT name_key IF NOT EXISTS FOR (x:Name) REQUIRE x.key IS UNIQUE;
