@@ -16,12 +16,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from kgsynth.annotate import annotate
 from kgsynth.config import RunConfig, build_all, read_toml
 from kgsynth.embed import Embedder, open_embedder
 from kgsynth.errors import ConfigError, RunError, TaskError, ValidationError
@@ -194,7 +195,7 @@ def grow_graph(run: Run, on_progress: Callable[[Progress], None] = lambda _: Non
 
     with run.stage("grow") as counts:
         report = _wait(work())
-        counts |= {"concepts": len(run.graph), "edges": len(run.graph.edges()), "refused_edges": report.refused}
+        counts |= {"concepts": len(run.graph), "edges": run.graph.number_of_edges(), "refused_edges": report.refused}
         counts |= {"researched": report.researched, "failed": report.failed}
     return report
 
@@ -213,18 +214,37 @@ def make_tasks(run: Run, on_progress: Callable[[int, int, int], None] = lambda *
     """Draft and validate samples until `[sample] tasks` are kept; returns all that are kept.
 
     on_progress(kept, wanted, rejected) is called after each sample. Samples are decided in order, so what is kept does not
-    depend on how many are drafted at once, nor on where the stage was stopped before.
+    depend on how many are drafted at once, nor on where the stage was stopped before. The tasks are put into the graph too.
     """
     tasks = load_kept(run.folder)
     rejected = run.folder.rows("rejected.jsonl", needs=("index", "check"))
     if len(tasks) >= run.recipe.sample.tasks or any(row["check"] == "exhausted" for row in rejected):
+        annotate(run.graph.store, run.folder.path, tasks)
         return TaskSet(tasks)
     if not len(run.graph):
         raise RunError(f"the graph of {run.folder.path} is empty; grow it first, with `kgsynth grow` or `kgsynth run`")
     with run.stage("synthesize") as counts:
         _wait(_Synthesis(run, tasks, rejected, on_progress).work())
         counts |= {"kept": len(tasks), "rejected": len(rejected), **Counter(f"kept {t.type}" for t in tasks)}
+    annotate(run.graph.store, run.folder.path, tasks)
     return TaskSet(tasks)
+
+
+def annotate_graph(recipe: Recipe) -> dict[str, int]:
+    """Put the tasks of a run, and the pass rates its trainer has measured by now, into its graph.
+
+    Returns counts: tasks, tried (those with a pass rate), changed. Raises RunError when there is no graph yet.
+    """
+    folder = RunFolder(recipe.run.folder)
+    graph = folder / "graph.sqlite"
+    if not recipe.store.url and not graph.exists():
+        raise RunError(f"the run {folder.path} has no graph yet; make one with `kgsynth run RECIPE.toml`")
+    with closing(open_store(recipe.store.url or f"sqlite:{graph}")) as store:
+        tasks = load_kept(folder)
+        changed = annotate(store, folder.path, tasks)
+        ids = {task.id for task in tasks}
+        tried = sum(task.id in ids and task.pass_rate is not None for task in store.tasks())
+    return {"tasks": len(tasks), "tried": tried, "changed": changed}
 
 
 def load_kept(folder: RunFolder) -> list[Task]:
