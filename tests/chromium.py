@@ -25,7 +25,7 @@ import pytest
 
 FLAGS = """--headless=new --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run
 --disable-background-networking --disable-component-update --disable-sync --disable-extensions --mute-audio
---hide-scrollbars --remote-debugging-port=0""".split()
+--hide-scrollbars --enable-unsafe-swiftshader --remote-debugging-port=0""".split()
 KEYS = {"Enter": 13, "Escape": 27, "Tab": 9, "Backspace": 8, "ArrowDown": 40, "ArrowUp": 38}
 CONTROL = 2  # Input.dispatchKeyEvent modifiers
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from kgsynth.concept import Concept, Edge, Source
 from kgsynth.store import Change, GraphStore, TaskRecord, open_store
 
-DOMAINS = """algorithms,python,databases,networks,cryptography,statistics,linear algebra,operating systems,
+DOMAINS: Sequence[str] = """algorithms,python,databases,networks,cryptography,statistics,linear algebra,operating systems,
 machine learning,geometry,biology,music theory""".replace("\n", "").split(",")
 FIRST = """adaptive balanced binary cached compact concurrent cyclic dense directed discrete distributed dynamic elastic
 exact finite fuzzy greedy hashed hidden immutable implicit indexed iterative lazy linear local lossless mutable nested
@@ -33,7 +34,9 @@ def plant(store: GraphStore, concepts: int, *, links: float = 2.2, seed: int = 0
     """Fill an empty store with `concepts` concepts and about `links` edges for each, pages that justify them, and tasks."""
     rng = np.random.default_rng(seed)
     share = 1 / np.arange(1, len(DOMAINS) + 1) ** 0.6
-    room = dict(zip(DOMAINS, np.maximum(ROOTS, share / share.sum() * concepts).astype(int).tolist(), strict=True))
+    room: dict[str, int] = dict(
+        zip(DOMAINS, np.maximum(ROOTS, share / share.sum() * concepts).astype(int).tolist(), strict=True)
+    )
     room[DOMAINS[0]] += concepts - sum(room.values())
     names = _names(rng, concepts)
     grown: list[Concept] = []

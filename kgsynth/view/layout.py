@@ -1,10 +1,10 @@
 """Where 50,000 concepts go on a page: each domain is a round tree, its roots in the middle, one ring of area per level.
 
-A subtree has a wedge as wide as its share of the leaves (the radial tree of Eades, 1992), a ring is as thick as
-its dots need, and neighbours in a ring stand at depths that follow the golden ratio, which spreads them evenly over it. So a concept is
-close to its children, distance from the middle is level, and the density is about the same everywhere. A concept with
-several parents stands in the wedge of the deepest one of its own domain; one that has none of its domain gets a wedge of
-its own. The same graph always gives the same picture.
+A subtree has a wedge as wide as its share of the leaves (radial drawing, P. Eades: Drawing free trees, 1992), a ring is
+as thick as its dots need, and neighbours in a ring stand at depths that follow the golden ratio, which spreads them
+evenly. So a concept is close to its children, distance from the middle is level, and the density is about the same
+everywhere. A concept with several parents stands in the wedge of the deepest one of its own domain; one that has none of
+its domain gets a wedge of its own. The same graph always gives the same picture.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def radial(graph: Skeleton) -> Layout:
     """Lay a graph out in O(N log N); under a second for 50,000 concepts."""
     levels = graph.levels.astype(np.int64)
     root, gap = _scale(len(levels))
-    size = LEAF + (root - LEAF) * SHRINK**levels
+    size: Floats = (LEAF + (root - LEAF) * SHRINK**levels).astype(np.float64)
     domains = list(dict.fromkeys(graph.domains))
     number = {domain: i for i, domain in enumerate(domains)}
     domain = np.array([number[d] for d in graph.domains], np.int64)
@@ -50,7 +50,8 @@ def radial(graph: Skeleton) -> Layout:
     depth, reach = _depths(turn, levels, domain, ROOM * (size + gap) ** 2, len(domains))
     middles = _beside(reach * MARGIN)
     at = middles[domain] + depth * np.exp(2j * np.pi * turn)
-    discs = {domains[i]: (middles[i].real, middles[i].imag, reach[i]) for i in np.argsort(-reach, kind="stable")}
+    xs, ys, radii = middles.real.tolist(), middles.imag.tolist(), reach.tolist()
+    discs = {domains[i]: (xs[i], ys[i], radii[i]) for i in np.argsort(-reach, kind="stable").tolist()}
     return Layout(x=at.real, y=at.imag, size=size, tree=tree, domains=discs)
 
 
@@ -121,7 +122,8 @@ def _beside(radii: Floats) -> NDArray[np.complex128]:
             outside = ((np.abs(centres[placed]) + radii[placed]).max() + radii[i]) * around
             spots = np.concatenate([*touching, outside])
             free = (np.abs(spots[:, None] - centres[placed]) >= (radii[placed] + radii[i]) * (1 - 1e-9)).all(axis=1)
-            centres[i] = min(spots[free].tolist(), key=lambda spot: abs(complex(spot.real / WIDE, spot.imag)))
+            spots = spots[free]
+            centres[i] = spots[np.hypot(spots.real / WIDE, spots.imag).argmin()]
     return centres
 
 

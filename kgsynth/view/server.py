@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import gzip
 import json
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -54,10 +55,9 @@ class PageServer:
         )
         self._packing = threading.Lock()
         try:
-            self._http = ThreadingHTTPServer(("127.0.0.1", port), partial(_Request, self))
+            self._http = _Http(("127.0.0.1", port), partial(_Request, self))
         except (OSError, OverflowError) as error:
             raise _no_port(port, error) from error
-        self._http.daemon_threads = True
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.1,), daemon=True)
         self._thread.start()
 
@@ -103,9 +103,17 @@ class PageServer:
             return self._packed[1]
 
 
+class _Http(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that goes away in the middle of an answer is no news."""
+        if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
 class _Request(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "kgsynth", ""
+    timeout = 60  # seconds without a request after which a connection is closed
 
     def __init__(self, page: PageServer, *args: Any) -> None:
         self.page = page

@@ -8,7 +8,7 @@ export class Legend {
     this.buttons = columns.domains.map(({ name }, i) => {
       const button = el("button", { "aria-pressed": "true", title: "Click: on or off. Double click: this one alone",
         onclick: () => this.toggle(i), ondblclick: () => this.alone(i) },
-        el("i", { class: "dot" }), el("span", {}, name), el("small", {}, columns.members[i].toLocaleString("en")));
+        el("i", { class: "dot" }), el("span", {}, name || "no domain"), el("small", {}, columns.members[i].toLocaleString("en")));
       return button;
     });
     byId("domains").replaceChildren(...this.buttons.map((button) => el("li", {}, button)));
