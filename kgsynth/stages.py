@@ -34,6 +34,7 @@ from kgsynth.llm.openai import LLMConfig, OpenAIChat
 from kgsynth.run import RunFolder
 from kgsynth.sample import Sample, SampleConfig, cell_of, plan
 from kgsynth.sandbox import open_sandbox
+from kgsynth.seeds import with_seeds
 from kgsynth.store import open_store
 from kgsynth.synthesize import Rejection, SynthesisEnv, draft, survey, task_type
 from kgsynth.task import Task, TaskSet
@@ -107,7 +108,8 @@ class Recipe:
 
 def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
     """Read a recipe. Raises ConfigError naming the file and the key that is wrong."""
-    recipe = Recipe(**build_all(read_toml(path, overrides), TABLES, ignore={"trainer"}, where=str(path)))
+    tables = with_seeds(read_toml(path, overrides))
+    recipe = Recipe(**build_all(tables, TABLES, ignore={"trainer"}, where=str(path)))
     for name in recipe.sample.types:
         task_type(name)
     return recipe
