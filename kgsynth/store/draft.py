@@ -275,7 +275,9 @@ class Draft:
         self.written.vectors[concept_id] = base64.b64decode(vector)
 
     def add_sources(self, sources: Iterable[Source]) -> None:
-        new = {source.id: source for source in sources}
+        new: dict[str, Source] = {}
+        for source in sources:
+            new.setdefault(source.id, source)
         known = self.reader.known_sources(new) if new else set()
         self.written.sources += [
             {"n": self.next_n(), **rows.source_fields(source)} for i, source in new.items() if i not in known
@@ -315,11 +317,15 @@ class Draft:
         """Whether a removed concept has a vector to be removed."""
         return bool(self._vectors.get(concept_id))
 
+    def is_stored(self, pair: Pair) -> bool:
+        """Whether a written edge is in the store already, under the number it has now."""
+        old, link = self._before["edge"][pair], self.written.edges[pair]
+        return old is not None and link is not None and old["n"] == link.n
+
     def cut_numbers(self) -> list[int]:
         """The numbers under which written edges are stored that are no more, or that have another number now."""
-        before, edges = self._before["edge"], self.written.edges
-        now = ((before[pair]["n"], link) for pair, link in edges.items() if before[pair])
-        return [n for n, link in now if link is None or link.n != n]
+        before = self._before["edge"]
+        return [before[pair]["n"] for pair in self.written.edges if before[pair] and not self.is_stored(pair)]
 
     def operation(self, at: float) -> Row:
         """The log's row, with `before` as a mapping for the store to serialise."""

@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 KEPT = "coalesce((SELECT keep FROM merged WHERE fold = :id), :id)"  # the id a concept id means after merges
+TASKS_OF = f"""
+SELECT * FROM task WHERE n IN (
+    SELECT t.task FROM concept c JOIN tests t ON t.concept = c.id OR t.concept IN (SELECT fold FROM merged WHERE keep = c.id)
+    WHERE c.id = {KEPT}
+) ORDER BY n"""
 EDGE = """
 SELECT p.id AS parent, c.id AS child, e.spans AS spans
 FROM edge e JOIN concept p ON p.n = e.parent JOIN concept c ON c.n = e.child"""
@@ -164,8 +169,7 @@ class EmbeddedStore(LoggedStore):
         if concept_id is None:
             found = self._read("SELECT * FROM task ORDER BY n")
         else:
-            chosen = f"n IN (SELECT task FROM tests WHERE concept = {KEPT})"
-            found = self._read(f"SELECT * FROM task WHERE {chosen} ORDER BY n", {"id": concept_id})
+            found = self._read(TASKS_OF, {"id": concept_id})
         return [rows.to_task({**dict(row), "concepts": json.loads(row["concepts"])}) for row in found]
 
     # raw rows
