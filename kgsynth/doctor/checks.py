@@ -107,17 +107,20 @@ def ids(survey: Survey) -> Iterator[Finding]:
 
 def names(survey: Survey) -> Iterator[Finding]:
     """The index of spellings, against the names and aliases of concepts."""
-    left, wrong = dict(survey.spellings), {}
+    listed: set[int] = set()
+    wrong: dict[str, str] = {}
     for key, concept_id in survey.store.spellings():
-        if left.pop(hash((key, concept_id)), None) is None:
+        listed.add(spelling := hash((key, concept_id)))
+        if spelling not in survey.spellings:
             wrong[concept_id] = (
                 f"the spelling {key!r} is listed for {survey.name(concept_id)}, which does not answer to it"
             )
-    for place in left.values():
+    for spelling in survey.spellings.keys() - listed:
+        place = survey.spellings[spelling]
         wrong.setdefault(survey.ids[place], f"a spelling of {survey.name(survey.ids[place])} is not listed")
     for concept_id, what in wrong.items():
         stray = concept_id not in survey.place
-        ref = ("concept", int(concept_id.split()[-1])) if stray else survey.ref(concept_id)
+        ref = ("concept", int(concept_id.partition(":")[2])) if stray else survey.ref(concept_id)
         yield Finding(
             kind="names-index", what=what, rows=(ref,), repair="its spellings are listed again",
             fix=removing(ref) if stray else changing(ref),

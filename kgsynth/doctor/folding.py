@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 
-from kgsynth.doctor.patch import Finding, Patch, Ref, changing, removing, stream
+from kgsynth.doctor.patch import Finding, Patch, Ref, changing, removing
 from kgsynth.doctor.survey import Survey
-from kgsynth.store import Row
 from kgsynth.store.change import absorb, bounded_spans
 from kgsynth.store.rows import concept_fields, spans_to_rows, to_concept, to_spans
 
@@ -25,10 +23,11 @@ def duplicates(survey: Survey) -> Iterator[Finding]:
     for concept_id, numbers in survey.columns["concept"].again.items():
         refs = [("concept", n) for n in numbers]
         kept, edges = survey.ref(concept_id), _edges_at(survey, concept_id)
+        tasks = [("task", n) for n, ids in survey.tested.items() if concept_id in ids]
         yield Finding(
             kind="duplicate", what=f"concept {survey.name(concept_id)} ({concept_id}) is there {len(refs) + 1} times",
-            rows=(kept, *refs, *edges), repair="the newer ones are folded into the oldest with all edges",
-            fix=_folding(kept, refs, edges, concept_id, concept_id),
+            rows=(kept, *refs, *edges, *tasks), repair="the newer ones are folded into the oldest with all edges",
+            fix=_folding(kept, refs, edges, concept_id, concept_id, tasks),
         )  # fmt: skip
     for kind, noun in NOUNS.items():
         for key, numbers in survey.columns[kind].again.items():
@@ -55,15 +54,14 @@ def _parallel_edges(survey: Survey) -> Iterator[Finding]:
 
 def half_merges(survey: Survey) -> Iterator[Finding]:
     """Redirects, and what should have gone with the concept that was folded."""
-    removed = _removed(survey)
     for fold, first in survey.keep.items():
         redirect, keep = ("merged", survey.number("merged", fold)), _end(survey.keep, first)
         if keep is None:
             yield _half(f"the redirects from {fold} lead in a circle", redirect, "they are removed", removing(redirect))
         elif fold in survey.place:
             yield _unfinished(survey, fold, keep, redirect)
-        elif keep not in survey.place and keep not in removed:
-            what = f"{fold} was folded into {keep}, which is not there and was not removed"
+        elif keep not in survey.place:
+            what = f"{fold} was folded into {keep}, which is not there"
             yield _half(what, redirect, "the redirect is removed", removing(redirect))
         elif keep != first:
             what = f"{fold} leads to {survey.name(keep)} over {first}, which was folded itself"
@@ -76,11 +74,11 @@ def _unfinished(survey: Survey, fold: str, keep: str, redirect: Ref) -> Finding:
     if keep not in survey.place:
         what = f"{survey.name(fold)} is there, though it was folded into {keep}, which is not"
         return _half(what, redirect, "the redirect is removed", removing(redirect))
-    edges = _edges_at(survey, fold, keep)
+    edges, tasks = _edges_at(survey, fold, keep), [("task", n) for n, ids in survey.tested.items() if fold in ids]
     what = f"{survey.name(fold)} was folded into {survey.name(keep)} and is still there, with {len(_edges_at(survey, fold))} edges"
-    fix = _folding(survey.ref(keep), [here], edges, keep, fold)
+    fix = _folding(survey.ref(keep), [here], edges, keep, fold, tasks)
     return Finding(
-        kind="half-merge", what=what, rows=(here, redirect, survey.ref(keep), *edges),
+        kind="half-merge", what=what, rows=(here, redirect, survey.ref(keep), *edges, *tasks),
         repair="it is finished: names and edges move to the concept that was kept", fix=fix,
     )  # fmt: skip
 
@@ -111,32 +109,17 @@ def _end(keep: dict[str, str], start: str) -> str | None:
     return start
 
 
-def _removed(survey: Survey) -> set[str]:
-    """Concepts that redirects lead to and that were removed on purpose, says the log."""
-    wanted = {keep for keep in survey.keep.values() if keep not in survey.place} & survey.ever
-    gone: set[str] = set()
-    for row in stream(survey.store, "operation") if wanted else ():
-        if touched := wanted.intersection(row["concepts"]):
-            before = json.loads(row["before"])
-            gone = (gone - touched) | (touched & _gone(before))
-    return gone
-
-
-def _gone(before: Row) -> set[str]:
-    """What an operation took out."""
-    if "rows" not in before:
-        return set(before["gone"])
-    there = {n for kind, n in before["rows"]["inserted"] if kind == "concept"}
-    return {row["id"] for kind, row in before["rows"]["removed"] if kind == "concept" and row["n"] not in there}
-
-
 def _edges_at(survey: Survey, *ids: str) -> list[Ref]:
     places = {survey.place[i] for i in ids}
     at = [n for n, p, c in zip(survey.edge_n, survey.parent, survey.child, strict=True) if p in places or c in places]
     return [("edge", n) for first in at for n in (first, *survey.parallel.get(first, ()))]
 
 
-def _folding(keep: Ref, folds: list[Ref], edges: list[Ref], keep_id: str, fold_id: str) -> Callable[[Patch], None]:
+def _folding(
+    keep: Ref, folds: list[Ref], edges: list[Ref], keep_id: str, fold_id: str, tasks: list[Ref]
+) -> Callable[[Patch], None]:
+    """tasks: those that name the folded id; written again, they are linked to the concept that was kept."""
+
     def fix(patch: Patch) -> None:
         for fold in folds:
             old, new = patch.row(keep), patch.row(fold)
@@ -146,6 +129,8 @@ def _folding(keep: Ref, folds: list[Ref], edges: list[Ref], keep_id: str, fold_i
                 patch.remove(fold)
                 _move_vector(patch, keep, fold, keep_id)
         _fold_edges(patch, edges, {fold_id: keep_id})
+        for task in tasks:
+            patch.change(task)
 
     return fix
 

@@ -65,7 +65,8 @@ class Survey:
             self._read += 1
             if self._read % 1000 == 0:
                 self._show(kind, self._read, total)
-            self.last[counter] = max(self.last[counter], row["n"])
+            if kind != "embedding":  # whose number is a concept's
+                self.last[counter] = max(self.last[counter], row["n"])
             yield row
 
     def number(self, kind: str, key: str) -> int:
@@ -96,7 +97,7 @@ class Survey:
                 self.ids.append(row["id"])
                 self.names.append(row["name"])
                 self.level.append(row["level"])
-                self._look_at_names(row)
+            self._look_at_names(row)
 
     def _look_at_names(self, row: Row) -> None:
         concept, place = to_concept(row), self.place[row["id"]]

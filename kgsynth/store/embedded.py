@@ -320,7 +320,7 @@ NEW_VECTORS = """
 SELECT c.id, v.vector FROM embedding v JOIN concept c ON c.n = v.concept WHERE v.version > ? ORDER BY c.n"""
 
 
-SPELLINGS = "SELECT key, coalesce(c.id, 'missing ' || concept) FROM name LEFT JOIN concept c ON c.n = concept"
+SPELLINGS = "SELECT key, coalesce(c.id, 'missing:' || concept) FROM name LEFT JOIN concept c ON c.n = concept"
 
 
 def _refuse_unfinished(db: sqlite3.Connection, path: str) -> None:

@@ -1,7 +1,7 @@
 """Raw rows (`rows.py`) in the embedded store's tables: reading, writing and removing them by number, unchecked.
 
 Inside, an edge, a name or a vector refers to a concept by its number; a row says its id. An end that is not there (a damaged
-graph) is called "missing NUMBER" in a row.
+graph) is called "missing:NUMBER" in a row.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ COLUMNS = {
 }
 _JSON = {"aliases", "keywords", "concepts", "edges", "spans"}
 
-_END = "coalesce({end}.id, 'missing ' || e.{column})"
+_END = "coalesce({end}.id, 'missing:' || e.{column})"
 _EDGE = f"""
 SELECT e.n AS n, {_END.format(end="p", column="parent")} AS parent, {_END.format(end="c", column="child")} AS child,
     e.version AS version, e.spans AS spans
 FROM edge e LEFT JOIN concept p ON p.n = e.parent LEFT JOIN concept c ON c.n = e.child"""
 _VECTOR = """
-SELECT v.concept AS n, coalesce(c.id, 'missing ' || v.concept) AS concept, v.vector AS vector
+SELECT v.concept AS n, coalesce(c.id, 'missing:' || v.concept) AS concept, v.vector AS vector
 FROM embedding v LEFT JOIN concept c ON c.n = v.concept"""
 _STATE = "CASE state WHEN 'done' THEN state ELSE 'waiting' END AS state"  # a lease is nobody else's business
 
@@ -132,6 +132,6 @@ def _value(row: Row, column: str) -> Any:
 
 
 def _number(db: sqlite3.Connection, concept_id: str) -> int:
-    if concept_id.startswith("missing "):
-        return int(concept_id.removeprefix("missing "))
+    if concept_id.startswith("missing:"):
+        return int(concept_id.removeprefix("missing:"))
     return db.execute("SELECT n FROM concept WHERE id = ?", (concept_id,)).fetchone()[0]
