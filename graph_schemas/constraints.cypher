@@ -14,8 +14,6 @@ CREATE CONSTRAINT operation_op IF NOT EXISTS FOR (x:Operation) REQUIRE x.op IS U
 CREATE CONSTRAINT guard_id IF NOT EXISTS FOR (x:Guard) REQUIRE x.id IS UNIQUE;
 
 CREATE INDEX concept_n IF NOT EXISTS FOR (x:Concept) ON (x.n);
-CREATE INDEX concept_name IF NOT EXISTS FOR (x:Concept) ON (x.name);
-CREATE INDEX concept_domain IF NOT EXISTS FOR (x:Concept) ON (x.domain);
 CREATE INDEX source_n IF NOT EXISTS FOR (x:Source) ON (x.n);
 CREATE INDEX merged_n IF NOT EXISTS FOR (x:Merged) ON (x.n);
 CREATE INDEX merged_keep IF NOT EXISTS FOR (x:Merged) ON (x.keep);
@@ -25,3 +23,5 @@ CREATE INDEX frontier_state IF NOT EXISTS FOR (x:Frontier) ON (x.state, x.seq);
 CREATE INDEX task_n IF NOT EXISTS FOR (x:Task) ON (x.n);
 CREATE INDEX operation_token IF NOT EXISTS FOR (x:Operation) ON (x.token);
 CREATE INDEX narrower_n IF NOT EXISTS FOR ()-[x:NARROWER]-() ON (x.n);
+CREATE TEXT INDEX concept_name IF NOT EXISTS FOR (x:Concept) ON (x.name);
+CREATE TEXT INDEX concept_domain IF NOT EXISTS FOR (x:Concept) ON (x.domain);

@@ -53,13 +53,14 @@ class Neo4jStore(LoggedStore):
         auth: tuple[str, str] | None = None,
         database: str | None = None,
         clock: Callable[[], float] = time.time,
+        as_is: bool = False,
     ) -> None:
-        """Connect and prepare the database. Raises ConfigError without the driver, StoreError without a server."""
+        """Connect and prepare the database (as_is: even if a constraint cannot be made). Raises ConfigError without the driver, StoreError without a server."""
         self.url, self._clock = url, clock
         self._server = Server(url, auth, database)
         self._search = list(queries.NEAREST.values())  # the forms of a vector query that may work here
         try:
-            prepare(self._server)
+            prepare(self._server, as_is)
         except BaseException:
             self._server.close()
             raise
@@ -71,10 +72,10 @@ class Neo4jStore(LoggedStore):
 
     def concept(self, concept_id: str) -> Concept | None:
         found = self._server.read(queries.CONCEPT, id=concept_id)
-        return rows.to_concept(found[0]["c"]) if found else None
+        return rows.to_concept(found[0]["row"]) if found else None
 
     def concepts(self, ids: Iterable[str] | None = None) -> list[Concept]:
-        return [rows.to_concept(row["c"]) for row in self._chosen(queries.CONCEPTS, queries.CONCEPTS_BY_ID, ids)]
+        return [rows.to_concept(row["row"]) for row in self._chosen(queries.CONCEPTS, queries.CONCEPTS_BY_ID, ids)]
 
     def edges(self, pairs: Iterable[Pair] | None = None) -> list[Edge]:
         if pairs is None:
@@ -91,7 +92,7 @@ class Neo4jStore(LoggedStore):
         return self._look(lambda tx: tx.skeleton())
 
     def find(self, key: str) -> list[Concept]:
-        return [rows.to_concept(row["c"]) for row in self._server.read(queries.FIND, key=key)]
+        return [rows.to_concept(row["row"]) for row in self._server.read(queries.FIND, key=neo4j_rows.name_key(key))]
 
     def sources(self, ids: Iterable[str] | None = None) -> list[Source]:
         return [rows.to_source(row["s"]) for row in self._chosen(queries.SOURCES, queries.SOURCES_BY_ID, ids)]

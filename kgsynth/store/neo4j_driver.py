@@ -166,8 +166,12 @@ def _fix(error: Exception, database: str) -> str:
         return f"set NEO4J_DATABASE to a database that exists (now {database!r})"
     if "OutOfMemory" in code:
         return "write in smaller changes, or give the server more memory (dbms.memory.transaction.total.max)"
+    if "ConstraintCreation" in code:
+        return "something is in the graph twice; run `kgsynth doctor --repair` on it"
     if "ConstraintValidation" in code:
         return "the database holds another row of that id: it is of another graph, use an empty database"
+    if "too large to index" in str(error):
+        return "a name or domain is longer than Neo4j can look up (some 32,000 bytes); shorten it"
     if "closed" in str(error).casefold():
         return "the store was closed; open it again with open_store"
     return "nothing of this was written; the message above is the server's"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from kgsynth.errors import StoreError
 from kgsynth.store import Row, queries
@@ -22,10 +22,15 @@ FORMAT = 2
 BATCH = 5000  # rows per transaction of an upgrade
 
 
-def prepare(server: Server) -> None:
-    """Raises StoreError for another program's database or a newer kgsynth's."""
+def prepare(server: Server, as_is: bool = False) -> None:
+    """Raises StoreError for another program's database or a newer kgsynth's, and when rows are in the way of a constraint
+    (as_is: it is missing then)."""
     found = _found(server)
-    make_indexes(server)
+    try:
+        make_indexes(server)
+    except StoreError:
+        if not (as_is and found == FORMAT):
+            raise
     if found == 0:
         server.write(lambda session: session.run(queries.CREATE_GUARD, graph=uuid.uuid4().hex, format=FORMAT))
     elif found < FORMAT:
@@ -52,9 +57,13 @@ def _found(server: Server) -> int:
 def make_indexes(server: Server) -> None:
     """Constraints and indexes that are missing; waits until they can be used."""
     if missing := _missing(server):
-        for statement in missing.values():
-            server.write(lambda session, statement=statement: session.run(statement))
+        _run(server, missing.values())
         server.read(queries.AWAIT_INDEXES)
+
+
+def _run(server: Server, statements: Iterable[str]) -> None:
+    for statement in statements:
+        server.write(lambda session, statement=statement: session.run(statement))
 
 
 def faults(server: Server) -> list[str]:
@@ -79,8 +88,6 @@ def _from_format_1(server: Server) -> None:
     _upgrade(server, queries.UPGRADE_CONCEPTS, [_concept(row, levels[row["id"]]) for row in concepts])
     _upgrade(server, queries.UPGRADE_EDGES, [{"n": row["n"], "sources": _sources(row["spans"])} for row in edges])
     server.write(_finish)
-    for statement in queries.UPGRADE_INDEXES:
-        server.write(lambda session, statement=statement: session.run(statement))
 
 
 def _upgrade(server: Server, query: str, rows: Sequence[Row]) -> None:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+from kgsynth.concept import text_hash
 from kgsynth.errors import StoreError
 from kgsynth.store import Row, queries, rows
 from kgsynth.store.commit import edge_id
@@ -18,6 +19,7 @@ from kgsynth.store.labels import concept_labels
 from kgsynth.store.neo4j_driver import Session, batches
 
 BATCH = 5000  # rows per statement
+LONGEST_KEY = 1900  # characters, of at most 4 bytes each
 
 
 def read(found: Iterable[Any], kind: str) -> list[Row]:
@@ -99,8 +101,13 @@ def _put_edges(session: Session, new: Sequence[Row], taken: Collection[int]) -> 
 def concept(concept_id: str, node: Node, level: int) -> Row:
     """A concept for the statements "created" and "altered" of `queries.WRITE`."""
     labels = concept_labels(level=level, atomic=node.concept.atomic, domain=node.concept.domain)
-    keys = list(node.concept.keys)
+    keys = [{"key": name_key(key), "whole": key if len(key) > LONGEST_KEY else None} for key in node.concept.keys]
     return {"n": node.n, "fields": concept_row(concept_id, node, level), "labels": labels, "keys": keys}
+
+
+def name_key(key: str) -> str:
+    """A spelling as it is indexed: Neo4j takes some 8,000 bytes, so that a long one is cut and told apart by its hash."""
+    return key if len(key) <= LONGEST_KEY else f"{key[:100]}... {text_hash(key)}"
 
 
 def edge(pair: Pair, link: Link) -> Row:

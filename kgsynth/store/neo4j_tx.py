@@ -63,10 +63,10 @@ class Neo4jTx:
         return self._ask("link", pairs)
 
     def children(self, ids: Collection[str]) -> Neighbours:
-        return dict.fromkeys(ids, {}) | self._ask("children", ids)
+        return {key: {} for key in ids} | self._ask("children", ids)
 
     def parents(self, ids: Collection[str]) -> Neighbours:
-        return dict.fromkeys(ids, {}) | self._ask("parents", ids)
+        return {key: {} for key in ids} | self._ask("parents", ids)
 
     def queued(self, ids: Collection[str]) -> dict[str, Queued]:
         return self._ask("queued", ids)
@@ -132,11 +132,11 @@ class Neo4jTx:
 
     def operation(self, op: int) -> tuple[Operation, Mapping[str, Any]] | None:
         found = self.session.run(queries.OPERATION, op=op)
-        return (rows.to_operation(found[0]["o"]), json.loads(found[0]["before"])) if found else None
+        return (rows.to_operation(found[0]["row"]), json.loads(found[0]["before"])) if found else None
 
     def operations(self, since: int, limit: int | None = None) -> list[Operation]:
         most = (1 << 62) if limit is None else limit
-        return [rows.to_operation(r["o"]) for r in self.session.run(queries.OPERATIONS, since=since, limit=most)]
+        return [rows.to_operation(r["row"]) for r in self.session.run(queries.OPERATIONS, since=since, limit=most)]
 
     def skeleton(self) -> Skeleton:
         import numpy as np

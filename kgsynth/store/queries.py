@@ -4,7 +4,7 @@ The model, as the Browser shows it:
 
     (:Concept)-[:NARROWER {spans, sources}]->(:Concept)   coarse -> fine; the spans that justify it as a JSON list, the ids of their pages
     (:Concept)-[:FOUND_IN]->(:Source)                     the pages that its incoming edges quote
-    (:Concept)-[:CALLED]->(:Name)                         every normalised spelling
+    (:Concept)-[:CALLED]->(:Name {key})                   every normalised spelling
     (:Task)-[:TESTS]->(:Concept)
     (:Decision), (:Frontier), (:Merged), (:Operation), (:Guard)   records, work queue, redirects, the log, lock and counters
 
@@ -35,8 +35,6 @@ INDEXES = {
     name: f"CREATE INDEX {name} IF NOT EXISTS FOR (x:{label}) ON ({', '.join(f'x.{key}' for key in keys)})"
     for name, label, *keys in (
         ("concept_n", "Concept", "n"),
-        ("concept_name", "Concept", "name"),
-        ("concept_domain", "Concept", "domain"),
         ("source_n", "Source", "n"),
         ("merged_n", "Merged", "n"),
         ("merged_keep", "Merged", "keep"),
@@ -46,7 +44,11 @@ INDEXES = {
         ("task_n", "Task", "n"),
         ("operation_token", "Operation", "token"),
     )
-} | {"narrower_n": "CREATE INDEX narrower_n IF NOT EXISTS FOR ()-[x:NARROWER]-() ON (x.n)"}
+} | {
+    "narrower_n": "CREATE INDEX narrower_n IF NOT EXISTS FOR ()-[x:NARROWER]-() ON (x.n)",
+    "concept_name": "CREATE TEXT INDEX concept_name IF NOT EXISTS FOR (x:Concept) ON (x.name)",  # takes longer texts
+    "concept_domain": "CREATE TEXT INDEX concept_domain IF NOT EXISTS FOR (x:Concept) ON (x.domain)",
+}
 
 SHOW_INDEXES = (
     "SHOW INDEXES YIELD name, state, options RETURN name, state, options.indexConfig['vector.dimensions'] AS dim"
@@ -88,15 +90,15 @@ _CONCEPT = (
 
 CONCEPT = f"""
 OPTIONAL MATCH (m:Merged {{fold: $id}})
-WITH coalesce(m.keep, $id) AS id MATCH (c:Concept {{id: id}}) RETURN {_CONCEPT} AS c"""
+WITH coalesce(m.keep, $id) AS id MATCH (c:Concept {{id: id}}) RETURN {_CONCEPT} AS row"""
 
-CONCEPTS = f"MATCH (c:Concept) RETURN {_CONCEPT} AS c ORDER BY c.n"
+CONCEPTS = f"MATCH (c:Concept) RETURN {_CONCEPT} AS row ORDER BY c.n"
 
-CONCEPTS_BY_ID = f"UNWIND $ids AS id MATCH (c:Concept {{id: id}}) RETURN {_CONCEPT} AS c ORDER BY c.n"
+CONCEPTS_BY_ID = f"UNWIND $ids AS id MATCH (c:Concept {{id: id}}) RETURN {_CONCEPT} AS row ORDER BY c.n"
 
-FIND = f"MATCH (:Name {{key: $key}})<-[:CALLED]-(c:Concept) RETURN {_CONCEPT} AS c ORDER BY c.n"
+FIND = f"MATCH (:Name {{key: $key}})<-[:CALLED]-(c:Concept) RETURN {_CONCEPT} AS row ORDER BY c.n"
 
-SPELLINGS = "MATCH (c:Concept)-[:CALLED]->(name:Name) RETURN name.key AS key, c.id AS concept"
+SPELLINGS = "MATCH (c:Concept)-[:CALLED]->(name:Name) RETURN coalesce(name.whole, name.key) AS key, c.id AS concept"
 
 LEVELS = "MATCH (c:Concept) RETURN c.id AS id, c.level AS level ORDER BY c.n"
 
@@ -133,11 +135,11 @@ DECISIONS = "MATCH (d:Decision) RETURN d ORDER BY d.n"
 
 OPERATIONS = """
 MATCH (o:Operation) WHERE o.op > $since
-RETURN o {n: o.op, .at, .kind, .note, .undoes, .concepts, .edges} AS o ORDER BY o.op LIMIT $limit"""
+RETURN o {n: o.op, .at, .kind, .note, .undoes, .concepts, .edges} AS row ORDER BY o.op LIMIT $limit"""
 
 OPERATION = """
 MATCH (o:Operation {op: $op})
-RETURN o {n: o.op, .at, .kind, .note, .undoes, .concepts, .edges} AS o, o.before AS before"""
+RETURN o {n: o.op, .at, .kind, .note, .undoes, .concepts, .edges} AS row, o.before AS before"""
 
 RESULT = "MATCH (o:Operation {token: $token}) RETURN o.result AS result"
 
@@ -196,9 +198,9 @@ DETACH DELETE c
 WITH names {_FORGET_NAMES}"""
 
 _ADD_NAMES = """
-UNWIND row.keys AS key
-MERGE (name:Name {key: key})
-MERGE (c)-[:CALLED]->(name)"""
+UNWIND row.keys AS spelling
+MERGE (name:Name {key: spelling.key}) ON CREATE SET name.whole = spelling.whole
+%s (c)-[:CALLED]->(name)"""
 
 WRITE = {
     "sources": "UNWIND $w.sources AS row CREATE (s:Source) SET s = row",
@@ -212,18 +214,18 @@ WRITE = {
     "created": f"""
         UNWIND $w.created AS row
         CREATE (c:Concept) SET c = row.fields, c:$(row.labels)
-        WITH c, row {_ADD_NAMES}""",
+        WITH c, row {_ADD_NAMES % "CREATE"}""",
     "altered": f"""
         UNWIND $w.altered AS row
         MATCH (c:Concept {{n: row.n}})
         SET c += row.fields {_LABELLED}
         WITH c, row
         CALL (c, row) {{
-            MATCH (c)-[old:CALLED]->(name:Name) WHERE NOT name.key IN row.keys
+            MATCH (c)-[old:CALLED]->(name:Name) WHERE NOT name.key IN [k IN row.keys | k.key]
             DELETE old
             WITH collect(name) AS names {_FORGET_NAMES}
         }}
-        WITH c, row {_ADD_NAMES}""",
+        WITH c, row {_ADD_NAMES % "MERGE"}""",
     "levels": """
         UNWIND $w.levels AS row
         MATCH (c:Concept {id: row.id})
@@ -279,10 +281,10 @@ _ITEM = "f.concept AS concept, f.depth AS depth, f.seq AS seq, f.attempts AS att
 LEASE = f"""
 CALL () {{
     MATCH (f:Frontier) WHERE f.state = 'waiting' AND f.seq >= 0
-    RETURN f ORDER BY f.seq LIMIT $n
+    RETURN f ORDER BY f.state, f.seq LIMIT $n
     UNION
     MATCH (f:Frontier) WHERE f.state = 'leased' AND f.seq >= 0 AND f.lease_until <= $now
-    RETURN f ORDER BY f.seq LIMIT $n
+    RETURN f ORDER BY f.state, f.seq LIMIT $n
 }}
 WITH f ORDER BY f.seq LIMIT $n
 WITH collect(f) AS found
@@ -451,4 +453,6 @@ MATCH (g:Guard {id: 'graph'})
 SET g += {graph: $graph, format: $format, lock: true, op: g.changes + g.merges, concepts: concepts, tokens: 0, model: '', dim: 0, copying: ''}
 REMOVE g.changes, g.merges, g.locked_at"""
 
-UPGRADE_INDEXES = ("DROP INDEX concept_version IF EXISTS", "DROP INDEX narrower_version IF EXISTS")
+OLD_INDEXES = tuple(
+    f"DROP INDEX {name} IF EXISTS" for name in ("concept_version", "narrower_version", "concept_name", "concept_domain")
+)
