@@ -20,6 +20,8 @@ class EmbeddedTx:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
+        self._plain = db.cursor()
+        self._plain.row_factory = None  # tuples: what is read by the thousand
         self.number: dict[str, int] = {}
 
     def state(self) -> State:
@@ -27,12 +29,12 @@ class EmbeddedTx:
         return State(*row)
 
     def kept(self, ids: Collection[str]) -> dict[str, str]:
-        return {row["fold"]: row["keep"] for row in self._given("SELECT fold, keep FROM merged WHERE fold IN", ids)}
+        return dict(self._given("SELECT fold, keep FROM merged WHERE fold IN", ids))
 
     def redirects(self, fold_ids: Collection[str], keep_ids: Collection[str]) -> dict[str, tuple[str, int]]:
-        found = self._given("SELECT * FROM merged WHERE fold IN", fold_ids)
-        found += self._given("SELECT * FROM merged WHERE keep IN", keep_ids)
-        return {row["fold"]: (row["keep"], row["n"]) for row in found}
+        found = self._given("SELECT fold, keep, n FROM merged WHERE fold IN", fold_ids)
+        found += self._given("SELECT fold, keep, n FROM merged WHERE keep IN", keep_ids)
+        return {fold: (keep, n) for fold, keep, n in found}
 
     def nodes(self, ids: Collection[str]) -> dict[str, tuple[Node, int]]:
         found = self._given(f"SELECT {CONCEPT} FROM concept c WHERE c.id IN", ids)
@@ -41,17 +43,15 @@ class EmbeddedTx:
 
     def levels(self, ids: Collection[str]) -> dict[str, int]:
         found = self._given("SELECT n, id, level FROM concept WHERE id IN", ids)
-        self.number |= {row["id"]: row["n"] for row in found}
-        return {row["id"]: row["level"] for row in found}
+        self.number |= {concept_id: n for n, concept_id, _ in found}
+        return {concept_id: level for _, concept_id, level in found}
 
     def links(self, pairs: Collection[Pair]) -> dict[Pair, Link]:
-        self.levels({end for pair in pairs for end in pair if end not in self.number})
-        found = {}
-        for pair in pairs:
-            if pair[0] in self.number and pair[1] in self.number:
-                if row := self.db.execute(LINK, self._ends(pair)).fetchone():
-                    found[pair] = Link(rows.spans_from_json(row[2]), row[0], row[1])
-        return found
+        number = self.number
+        self.levels({end for pair in pairs for end in pair if end not in number})
+        there = [pair for pair in pairs if pair[0] in number and pair[1] in number]
+        found = self._plain.execute(LINKS, (as_json(map(self._ends, there)),))
+        return {there[at]: Link(rows.spans_from_json(spans), n, version) for at, n, version, spans in found}
 
     def children(self, ids: Collection[str]) -> Neighbours:
         return self._around(CHILDREN, ids)
@@ -61,15 +61,14 @@ class EmbeddedTx:
 
     def _around(self, sql: str, ids: Collection[str]) -> Neighbours:
         found: Neighbours = {i: {} for i in ids}
-        for here, there, n, level in self.db.execute(sql, (as_json(ids),)):
+        for here, there, n, level in self._plain.execute(sql, (as_json(ids),)):
             found[here][there] = level
             self.number[there] = n
         return found
 
     def queued(self, ids: Collection[str]) -> dict[str, Queued]:
-        found = self._given("SELECT * FROM frontier WHERE concept IN", ids)
-        fields = ("n", "depth", "state", "attempts", "token", "owner", "until")
-        return {row["concept"]: Queued(*(row[name] for name in fields)) for row in found}
+        found = self._given(f"SELECT concept, {', '.join(QUEUED)} FROM frontier WHERE concept IN", ids)
+        return {row[0]: Queued(*row[1:]) for row in found}
 
     def vectors(self, ids: Collection[str]) -> dict[str, bytes]:
         sql = "SELECT c.id, v.vector FROM concept c JOIN embedding v ON v.concept = c.n WHERE c.id IN"
@@ -81,8 +80,8 @@ class EmbeddedTx:
     def known_decisions(self, ids: Collection[str]) -> set[str]:
         return {row[0] for row in self._given("SELECT id FROM decision WHERE id IN", ids)}
 
-    def _given(self, sql: str, ids: Collection[str]) -> list[sqlite3.Row]:
-        return self.db.execute(f"{sql} {GIVEN}", (as_json(ids),)).fetchall() if ids else []
+    def _given(self, sql: str, ids: Collection[str]) -> list[tuple[Any, ...]]:
+        return self._plain.execute(f"{sql} {GIVEN}", (as_json(ids),)).fetchall() if ids else []
 
     # writing
 
@@ -112,9 +111,11 @@ class EmbeddedTx:
         vectors = [self.number[i] for i in gone if draft.had_vector(i)]
         tables.drop(self.db, "embedding", vectors)
         there = {i: node for i, node in draft.written.concepts.items() if node is not None}
-        old = [(node.n,) for i, node in there.items() if not draft.is_new(i)]
-        self.db.executemany("DELETE FROM name WHERE concept = ?", old)
-        self.db.executemany(PUT_CONCEPT, [_columns(i, node, draft.level[i]) for i, node in there.items()])
+        new = {i: node for i, node in there.items() if draft.is_new(i)}
+        old = {i: node for i, node in there.items() if i not in new}
+        self.db.executemany(OLD_NAMES, [(node.n, as_json(node.concept.keys)) for node in old.values()])
+        self.db.executemany(ALTER, [(*_columns(node, draft.level[i]), node.n) for i, node in old.items()])
+        self.db.executemany(INSERT, [(*_columns(node, draft.level[i]), node.n, i) for i, node in new.items()])
         tables.put_names(self.db, [(node.n, node.concept) for node in there.values()])
         self.number |= {i: node.n for i, node in there.items()}
         moved = [(level, i) for i, level in draft.written.levels.items() if i not in there]
@@ -123,12 +124,11 @@ class EmbeddedTx:
     def _write_edges(self, draft: Draft) -> None:
         edges = draft.written.edges
         self.db.executemany("DELETE FROM edge WHERE n = ?", [(n,) for n in draft.cut_numbers()])
-        put = [
-            (link.n, *self._ends(pair), link.version, rows.spans_to_json(link.spans))
-            for pair, link in edges.items()
-            if link
-        ]
-        self.db.executemany("INSERT OR REPLACE INTO edge VALUES (?, ?, ?, ?, ?)", put)
+        there = [(pair, (link.version, rows.spans_to_json(link.spans), link.n)) for pair, link in edges.items() if link]
+        old = [fields for pair, fields in there if draft.is_stored(pair)]
+        new = [(*fields, *self._ends(pair)) for pair, fields in there if not draft.is_stored(pair)]
+        self.db.executemany("UPDATE edge SET version = ?, spans = ? WHERE n = ?", old)
+        self.db.executemany("INSERT INTO edge (version, spans, n, parent, child) VALUES (?, ?, ?, ?, ?)", new)
 
     def _ends(self, pair: Pair) -> tuple[int, int]:
         return self.number[pair[0]], self.number[pair[1]]
@@ -188,7 +188,8 @@ class EmbeddedTx:
         )  # fmt: skip
 
 
-LINK = "SELECT n, version, spans FROM edge WHERE parent = ? AND child = ?"
+LINKS = """
+SELECT j.key, e.n, e.version, e.spans FROM json_each(?) j JOIN edge e ON e.parent = j.value ->> 0 AND e.child = j.value ->> 1"""
 
 CHILDREN = """
 SELECT p.id, c.id, c.n, c.level FROM json_each(?) j JOIN concept p ON p.id = j.value
@@ -198,35 +199,27 @@ PARENTS = """
 SELECT c.id, p.id, p.n, p.level FROM json_each(?) j JOIN concept c ON c.id = j.value
 JOIN edge e ON e.child = c.n JOIN concept p ON p.n = e.parent ORDER BY e.n"""
 
-PUT_CONCEPT = f"""
-INSERT OR REPLACE INTO concept (n, id, version, level, {", ".join(rows.CONCEPT_FIELDS)})
-VALUES ({", ".join("?" * (4 + len(rows.CONCEPT_FIELDS)))})"""
+QUEUED = ("n", "depth", "state", "attempts", "token", "owner", "until")
+
+OLD_NAMES = "DELETE FROM name WHERE concept = ? AND key NOT IN (SELECT value FROM json_each(?))"
+
+_WRITTEN = ("version", "level", *rows.CONCEPT_FIELDS)
+ALTER = f"UPDATE concept SET {', '.join(f'{name} = ?' for name in _WRITTEN)} WHERE n = ?"
+INSERT = f"INSERT INTO concept ({', '.join(_WRITTEN)}, n, id) VALUES ({', '.join('?' * len(_WRITTEN))}, ?, ?)"
 
 
 def as_json(ids: Iterable[Any]) -> str:
     return rows.to_json(list(ids))
 
 
-def _columns(concept_id: str, node: Node, level: int) -> tuple[Any, ...]:
+def _columns(node: Node, level: int) -> tuple[Any, ...]:
     c = node.concept
     lists = (tables.dumps(c.aliases), tables.dumps(c.keywords))
     atomic = None if c.atomic is None else int(c.atomic)
-    return (
-        node.n,
-        concept_id,
-        node.version,
-        level,
-        c.name,
-        c.domain,
-        c.definition,
-        *lists,
-        c.sense,
-        atomic,
-        c.atomic_reason,
-    )
+    return node.version, level, c.name, c.domain, c.definition, *lists, c.sense, atomic, c.atomic_reason
 
 
-def to_concept(row: sqlite3.Row) -> Concept:
+def to_concept(row: Sequence[Any]) -> Concept:
     """From a row of the columns CONCEPT."""
     _, _, _, _, name, domain, definition, aliases, keywords, sense, atomic, reason = row
     return Concept(
