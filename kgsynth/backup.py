@@ -26,7 +26,7 @@ def backup(url: str, path: Path, on_progress: Progress = lambda *_: None) -> Row
     if url.startswith("sqlite:"):
         _copy_file(url.removeprefix("sqlite:"), part)
     else:
-        with closing(open_store(url)) as src, closing(open_store(f"sqlite:{part}", unfinished=True)) as dst:
+        with closing(open_store(url)) as src, closing(open_store(f"sqlite:{part}", as_is=True)) as dst:
             push(src, dst, names=(url, str(part)), on_progress=on_progress)
     state = _checked(part)
     part.replace(path)
@@ -40,7 +40,7 @@ def restore(
 
     Raises StoreError when the store holds a graph already and is not to be replaced.
     """
-    with closing(open_store(f"sqlite:{path}")) as src, closing(open_store(url, unfinished=True)) as dst:
+    with closing(open_store(f"sqlite:{path}")) as src, closing(open_store(url, as_is=True)) as dst:
         held, wanted = dst.state(), src.state()
         goes_on = bool(held.get("copying")) and (replace or held["graph"] == wanted["graph"])
         if not (is_empty(held) or goes_on or replace):

@@ -73,7 +73,7 @@ def push_command(args: argparse.Namespace) -> None:
     names = find_graph(args.source), find_graph(args.target, new=True)
     if _same(*names):
         raise StoreError(f"{args.source} and {args.target} are the same graph; name another destination")
-    with closing(open_store(names[0])) as src, closing(open_store(names[1], unfinished=True)) as dst:
+    with closing(open_store(names[0])) as src, closing(open_store(names[1], as_is=True)) as dst:
         with reading("push") as show:
             done = push(src, dst, names=names, on_progress=show)
     print(f"push: {names[0]} -> {names[1]}: {_told(done)}")
@@ -138,7 +138,7 @@ def doctor_command(args: argparse.Namespace) -> int:
     from kgsynth.store import open_store
 
     started, url, kept = time.monotonic(), find_graph(args.graph), list[Path]()
-    with closing(open_store(url, unfinished=True)) as store, reading("doctor") as show:
+    with closing(open_store(url, as_is=True)) as store, reading("doctor") as show:
         found = examine(store, show)
         done: list[Repair] = []
         left = found

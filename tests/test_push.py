@@ -168,7 +168,7 @@ def _push_with_kills(src: str, dst: str, kills: int = 2) -> None:
         _killed_push(src, dst, after=draw.randrange(2, 12))
         with pytest.raises(StoreError, match=r"is an unfinished copy .*run the same `kgsynth push` again"):
             open_store(dst)
-        with closing(open_store(dst, unfinished=True)) as half, pytest.raises(StoreError, match="unfinished copy"):
+        with closing(open_store(dst, as_is=True)) as half, pytest.raises(StoreError, match="unfinished copy"):
             half.commit(Change(concepts=(Concept(name="new", domain="d"),)))
     code = "import sys; from kgsynth.cli import main; sys.exit(main(sys.argv[1:]))"
     done = subprocess.run([sys.executable, "-c", code, "push", src, dst], capture_output=True, text=True, check=True)

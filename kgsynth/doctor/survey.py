@@ -154,8 +154,8 @@ class Survey:
         self.not_finite: list[int] = []
         self.stray_vectors: list[tuple[int, str]] = []
         for row in self.rows("embedding"):
-            n, vector = row["n"], row["vector"]
-            if self.columns["concept"].number.get(row["concept"]) != n:
+            n, vector, concepts = row["n"], row["vector"], self.columns["concept"]
+            if concepts.number.get(row["concept"]) != n and n not in concepts.again.get(row["concept"], ()):
                 self.stray_vectors.append((n, row["concept"]))
             elif len(vector) % 4 == 0 and not np.isfinite(np.frombuffer(vector, "<f4")).all():
                 self.not_finite.append(n)

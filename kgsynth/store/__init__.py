@@ -319,21 +319,21 @@ class GraphStore(Protocol):
     def close(self) -> None: ...
 
 
-def open_store(url: str, *, unfinished: bool = False) -> GraphStore:
+def open_store(url: str, *, as_is: bool = False) -> GraphStore:
     """`sqlite:PATH` (or a bare path) opens the embedded store; `bolt://` or `neo4j://` (with `+s`, `+ssc`) the Neo4j one.
 
     Credentials come from the environment: `NEO4J_USERNAME`, `NEO4J_PASSWORD`; the database from `NEO4J_DATABASE`.
-    Raises ConfigError for any other scheme, StoreError when the store cannot be opened, or holds a copy that is not whole
-    yet and `unfinished` does not allow that.
+    Raises ConfigError for any other scheme, StoreError when the store cannot be opened. One that holds a copy that is not
+    whole yet, or rows in the way of a constraint, is opened `as_is` only: to finish or to repair it.
     """
-    store = _opened(url)
-    if not unfinished and (copying := store.state().get("copying")):
+    store = _opened(url, as_is)
+    if not as_is and (copying := store.state().get("copying")):
         store.close()
         raise StoreError(f"{url} is an unfinished copy ({copying}); run the same `kgsynth push` again to finish it")
     return store
 
 
-def _opened(url: str) -> GraphStore:
+def _opened(url: str, as_is: bool) -> GraphStore:
     scheme, slashes, _ = url.partition("://")
     server = scheme.split("+")[0] in {"bolt", "neo4j"}
     if slashes and not server:
@@ -343,7 +343,7 @@ def _opened(url: str) -> GraphStore:
     if server:
         from kgsynth.store.neo4j import Neo4jStore
 
-        return Neo4jStore(url)
+        return Neo4jStore(url, as_is=as_is)
     from kgsynth.store.embedded import EmbeddedStore
 
     return EmbeddedStore(url.removeprefix("sqlite:"))
