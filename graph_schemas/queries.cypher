@@ -2,7 +2,8 @@
 // concept's name to ask about that one. `kgsynth neo4j up` makes of them a guide and a zip for the Browser's favourites.
 
 // What does the top of the graph look like?
-MATCH way = (:Concept:Level0)-[:NARROWER*1..2]->(:Concept)
+MATCH (root:Concept:Level0)
+CALL (root) { MATCH way = (root)-[:NARROWER*1..2]->(:Concept) RETURN way LIMIT 30 }
 RETURN way LIMIT 300;
 
 // Where did this concept come from?

@@ -73,8 +73,10 @@ def up_command(args: argparse.Namespace) -> None:
     _print_server(server)
     if password is not None and not os.environ.get("NEO4J_PASSWORD"):
         print(f"  Password   {password}   (made up now; export NEO4J_PASSWORD={password})")
-    graph = f"store.url={server.url}"
-    print(f"Next:\n  kgsynth grow recipes/demo.toml {graph}\n  kgsynth neo4j down" + _option(home))
+    print(f"Next:\n  kgsynth push runs/demo {server.url}\n  kgsynth grow recipes/demo.toml store.url={server.url}")
+    print(
+        f"  kgsynth neo4j up{_option(home)}      once more, when new domains want colours\n  kgsynth neo4j down{_option(home)}"
+    )
     _print_json(_facts(server) | ({"password": password} if server.auth else {}))
 
 

@@ -218,10 +218,10 @@ def test_a_real_browser_shows_the_graph_in_our_style(
     browser.wait_for("document.querySelectorAll('svg g.node').length >= 5")
     circles = browser.evaluate(CIRCLES)
     assert set(circles) == {"structures", "trees", "heaps", "tries", "words"}
-    assert circles["structures"] == ["#4C78A8", 96, "#FFFFFF", "2px"]
-    assert circles["trees"] == ["#4C78A8", 72, "#FFFFFF", "2px"]
-    assert circles["tries"] == [browse.PALETTE[0][0], 56, "#1B2A33", "4px"], "another domain, level 2, atomic"
-    assert circles["words"] == [browse.PALETTE[0][0], 96, "#FFFFFF", "2px"]
+    assert circles["structures"] == ["#4C78A8", 128, "#FFFFFF", "2px"]
+    assert circles["trees"] == ["#4C78A8", 100, "#FFFFFF", "2px"]
+    assert circles["tries"] == [browse.PALETTE[0][0], 80, "#1B2A33", "4px"], "another domain, level 2, atomic"
+    assert circles["words"] == [browse.PALETTE[0][0], 128, "#FFFFFF", "2px"]
 
     browser.evaluate(DROP)
     saved = "JSON.parse(localStorage.getItem('neo4j.documents')).map(d => d.content)"
