@@ -6,7 +6,6 @@ python -m tests.forest big.sqlite 50000         and then: kgsynth view big.sqlit
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +14,9 @@ import numpy as np
 from kgsynth.concept import Concept, Edge, Source
 from kgsynth.store import Change, GraphStore, TaskRecord, open_store
 
-DOMAINS: Sequence[str] = """algorithms,python,databases,networks,cryptography,statistics,linear algebra,operating systems,
+DOMAINS: Sequence[
+    str
+] = """algorithms,python,databases,networks,cryptography,statistics,linear algebra,operating systems,
 machine learning,geometry,biology,music theory""".replace("\n", "").split(",")
 FIRST = """adaptive balanced binary cached compact concurrent cyclic dense directed discrete distributed dynamic elastic
 exact finite fuzzy greedy hashed hidden immutable implicit indexed iterative lazy linear local lossless mutable nested
@@ -51,9 +52,9 @@ def plant(store: GraphStore, concepts: int, *, links: float = 2.2, seed: int = 0
         members[domain].append(len(grown) - 1)
         return len(grown) - 1
 
-    waiting = deque(add(name, d, 0) for d in DOMAINS for name in (d, f"{d} in theory", f"{d} in practice"))
+    waiting = [add(name, d, 0) for d in DOMAINS for name in (d, f"{d} in theory", f"{d} in practice")]
     while len(grown) < concepts:
-        parent = waiting.popleft()
+        parent = waiting.pop(int(len(waiting) * rng.beta(1, 6)))  # mostly the oldest
         domain, level = grown[parent].domain, levels[parent]
         wanted = 3 + int(rng.lognormal(0.8, 0.9)) if level < 3 or rng.random() < 0.45 else 0
         for _ in range(min(wanted, room[domain] - len(members[domain]))):

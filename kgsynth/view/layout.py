@@ -34,7 +34,7 @@ class Layout:
     y: Floats  # [N]
     size: Floats  # [N] radius of the dot
     tree: Rows  # [N] row of the parent in whose wedge it stands, -1 for none
-    domains: dict[str, tuple[float, float, float]]  # centre x, y and radius of each domain, the largest first
+    domains: dict[str, tuple[float, float, float]]  # centre x, y and radius of each domain, in order of insertion
 
 
 def radial(graph: Skeleton) -> Layout:
@@ -51,7 +51,7 @@ def radial(graph: Skeleton) -> Layout:
     middles = _beside(reach * MARGIN)
     at = middles[domain] + depth * np.exp(2j * np.pi * turn)
     xs, ys, radii = middles.real.tolist(), middles.imag.tolist(), reach.tolist()
-    discs = {domains[i]: (xs[i], ys[i], radii[i]) for i in np.argsort(-reach, kind="stable").tolist()}
+    discs = {domains[i]: (xs[i], ys[i], radii[i]) for i in range(len(domains))}
     return Layout(x=at.real, y=at.imag, size=size, tree=tree, domains=discs)
 
 

@@ -1,4 +1,4 @@
-// One colour per domain, the largest first, in both themes.
+// One colour per domain, in the order in which they came into the graph, so that it keeps it as the graph grows.
 
 const CHOSEN = {
   dark: ["#6ea8fe", "#ff9f5a", "#4fd1a5", "#f27ba5", "#b69cff", "#ffd166", "#5bd0e6", "#e58a7b", "#a3d977", "#d69be8", "#8fb3c9", "#e0b98a"],

@@ -2,6 +2,7 @@
 
 import { THEMES, faded, palette } from "./colours.js";
 import { byId, el } from "./dom.js";
+import { Dots } from "./dots.js";
 import { arrange } from "./opened.js";
 
 const FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
@@ -9,6 +10,9 @@ const RIM = { "-1": 0.3, 0: 1, 1: 0.5 }; // of the radius, by `atomic`: not judg
 const forward = (size) => 1 + 0.35 * size; // of a dot that is open
 const behind = (size) => 0.25 * Math.min(size, 3); // of the others meanwhile
 const CROSS_SHOWN = 4000; // links that are not of the tree are drawn from the start when they are no more than these
+const SIDE = 180; // pixels left for names at each side of what is open
+const CLOSEST = 50; // pixels of one unit of the layout, at most
+const HOME = { cameraState: { x: 0.5, y: 0.5, ratio: 1, angle: 0 } };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 export class Drawing {
@@ -42,6 +46,9 @@ export class Drawing {
   useTheme(theme) {
     this.theme = THEMES[theme];
     this.colours = palette(theme, this.columns.domains.length);
+    const strength = Math.min(3, (50_000 / this.columns.n) ** 0.25); // fewer lines may be stronger
+    const lines = (opacity) => this.colours.map((colour) => faded(colour, opacity * strength));
+    this.lines = { tree: lines(this.theme.tree), cross: lines(this.theme.cross) };
     if (!this.renderer) return;
     this.addNames();
     this.renderer.refresh({ skipIndexation: true });
@@ -73,27 +80,25 @@ export class Drawing {
   // Move so that what is open fills the canvas, or the whole graph does.
   look() {
     const camera = this.renderer.getCamera();
-    const state = this.opened.length ? this.around([...this.places.values()]) : { x: 0.5, y: 0.5, ratio: 1 };
+    const state = this.opened.length ? this.around([...this.places.values()]) : HOME.cameraState;
     if (still.matches) camera.setState(state);
     else camera.animate(state, { duration: 450 });
   }
 
+  // The camera that has these places in sight, with room for their names.
   around(places) {
     const xs = places.map(({ x }) => x);
     const ys = places.map(({ y }) => y);
     const [left, right, bottom, top] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
-    const { x, y } = this.renderer.viewportToFramedGraph(
-      this.renderer.graphToViewport({ x: (left + right) / 2, y: (bottom + top) / 2 }));
     const { width, height } = this.renderer.getDimensions();
-    const camera = this.renderer.getCamera().getState();
-    const unit = this.pixels(); // of one unit of the layout, now
-    const room = 190; // pixels at each side, for names
+    const middle = this.renderer.graphToViewport({ x: (left + right) / 2, y: (bottom + top) / 2 }, HOME);
+    const { x, y } = this.renderer.viewportToFramedGraph(middle, HOME);
     const ratio = Math.max(
-      ((right - left) * unit) / Math.max(120, width - 2 * room),
-      ((top - bottom) * unit) / Math.max(120, height - 2 * room),
-      (6 * unit) / Math.max(120, height),
+      (right - left) / Math.max(120, width - 2 * SIDE),
+      (top - bottom) / Math.max(120, height - 2 * SIDE),
+      6 / height,
     );
-    return { x, y, ratio: camera.ratio * ratio };
+    return { x, y, ratio: ratio * this.pixels(HOME) };
   }
 
   zoom(factor) {
@@ -101,8 +106,9 @@ export class Drawing {
     camera.animate({ ratio: camera.getBoundedRatio(camera.ratio * factor) }, { duration: still.matches ? 0 : 160 });
   }
 
-  pixels() {
-    const [a, b] = [0, 100].map((x) => this.renderer.graphToViewport({ x, y: 0 }));
+  // Pixels of one unit of the layout.
+  pixels(seen) {
+    const [a, b] = [0, 100].map((x) => this.renderer.graphToViewport({ x, y: 0 }, seen));
     return Math.hypot(a.x - b.x, a.y - b.y) / 100;
   }
 
@@ -113,7 +119,7 @@ export class Drawing {
       graph.addNode(row, { x, y, size: columns.size[row], label: columns.name[row], rim: RIM[columns.atomic[row]] });
     }
     columns.tree.forEach((parent, row) => {
-      if (parent >= 0) graph.addDirectedEdge(parent, row, { kind: "tree", type: "hair", size: 1 });
+      if (parent >= 0) this.addLine(parent, row, "tree");
     });
     this.cross = columns.parents.length - graph.size;
     this.crossShown = this.cross <= CROSS_SHOWN;
@@ -125,25 +131,30 @@ export class Drawing {
     const { parents, children, tree } = this.columns;
     parents.forEach((parent, link) => {
       const child = children[link];
-      if (tree[child] !== parent) this.graph.addDirectedEdge(parent, child, { kind: "cross", type: "hair", size: 1 });
+      if (tree[child] !== parent) this.addLine(parent, child, "cross");
     });
   }
 
+  addLine(from, to, kind) {
+    const { domain } = this.columns;
+    this.graph.addDirectedEdge(from, to, { kind, type: "hair", size: 1, parent: domain[from], child: domain[to] });
+  }
+
   settings() {
-    const { createNodeBorderProgram, EdgeLineProgram, EdgeArrowProgram } = Sigma.rendering;
-    const rim = { size: { attribute: "rim", defaultValue: 1 }, color: { attribute: "color" } };
-    const dot = createNodeBorderProgram({ borders: [rim, { size: { fill: true }, color: { attribute: "core" } }] });
+    const { EdgeLineProgram, EdgeArrowProgram } = Sigma.rendering;
+    const { x, y } = this.columns.bounds();
+    const unit = Math.min(byId("canvas").clientWidth / (x[1] - x[0]), byId("canvas").clientHeight / (y[1] - y[0]));
     return {
       itemSizesReference: "positions",
       zoomToSizeRatioFunction: (ratio) => ratio,
-      nodeProgramClasses: { dot },
+      nodeProgramClasses: { dot: Dots },
       edgeProgramClasses: { hair: EdgeLineProgram, arrow: EdgeArrowProgram },
       defaultNodeType: "dot",
       defaultEdgeType: "hair",
       minEdgeThickness: 1.2,
       zIndex: true,
       stagePadding: 36,
-      minCameraRatio: 0.002,
+      minCameraRatio: Math.min(1, unit / CLOSEST),
       maxCameraRatio: 1.6,
       labelRenderedSizeThreshold: 5,
       labelGridCellSize: 110,
@@ -151,7 +162,7 @@ export class Drawing {
       defaultDrawNodeLabel: (context, data) => this.labels.push([context, data]),
       defaultDrawNodeHover: (context, data) => this.drawHover(context, data),
       nodeReducer: (row, data) => this.node(Number(row), data),
-      edgeReducer: (edge, data) => this.edge(edge, data),
+      edgeReducer: (_, data) => this.edge(data),
     };
   }
 
@@ -166,14 +177,11 @@ export class Drawing {
     return { ...shown, size: forward(data.size), forceLabel: true, zIndex: 1, highlighted: row === this.opened.at(-1) };
   }
 
-  edge(edge, data) {
-    const { theme, columns, hidden } = this;
-    if (data.kind === "lit") return { ...data, color: theme.link };
-    const [parent, child] = this.graph.extremities(edge).map(Number);
-    const gone = this.lit.size || hidden.has(columns.domain[parent]) || hidden.has(columns.domain[child]);
-    if (gone || (data.kind === "cross" && !this.crossShown)) return { ...data, hidden: true };
-    const opacity = Math.min(3, (50_000 / columns.n) ** 0.25) * (data.kind === "tree" ? theme.tree : theme.cross);
-    return { ...data, color: faded(this.colours[columns.domain[parent]], opacity) };
+  edge(data) {
+    const { kind, parent, child } = data;
+    if (kind === "lit") return { ...data, color: this.theme.link };
+    const gone = this.lit.size || this.hidden.has(parent) || this.hidden.has(child) || (kind === "cross" && !this.crossShown);
+    return gone ? { ...data, hidden: true } : { ...data, color: this.lines[kind][parent] };
   }
 
   // Names of domains first, then of roots and so on; a name whose room is taken is left out unless its concept is open.
