@@ -22,6 +22,7 @@ from kgsynth.store.change import (
     merged_concept,
     refused_edge,
     refused_merge,
+    said_once,
     split_concept,
     without_names,
 )
@@ -89,7 +90,7 @@ class _Commit:
             self._insert(concept_id, concept)
 
     def _insert(self, concept_id: str, concept: Concept) -> None:
-        self.draft.insert(concept_id, Node(concept, self.draft.next_n(), self.draft.op))
+        self.draft.insert(concept_id, Node(said_once(concept), self.draft.next_n(), self.draft.op))
         self.result["added"].append(concept_id)
 
     def _rewrite(self, concept_id: str, concept: Concept) -> None:
@@ -131,7 +132,7 @@ class _Commit:
         draft.need_links(spans)
         searched = [(p, c) for p, c in spans if draft.level.get(p, -1) >= draft.level.get(c, 1 << 60)]
         draft.need_children([c for _, c in searched])
-        draft.need_parents([p for p, _ in searched])
+        draft.need_parents([p for p, c in searched if draft.children.get(c)])
         for pair, found in spans.items():
             self._edge(pair, found, cap)
 
@@ -154,7 +155,7 @@ class _Commit:
         self.result["refused"].append(edge)
         self.decided.append(refused_edge(edge, reason))
 
-    def _link(self, pair: Pair, spans: tuple[SourceSpan, ...]) -> None:
+    def _link(self, pair: Pair, spans: tuple[SourceSpan, ...] | str) -> None:
         self.draft.add_link(pair, Link(spans, self.draft.next_n(), self.draft.op))
         dag.raise_levels(self.draft, *pair)
 
@@ -202,6 +203,7 @@ class _Commit:
         present = [i for i in folds if draft.nodes[i]]
         draft.need_parents(present)
         draft.need_children(present)
+        draft.need_parents({child for fold in present for child in draft.children[fold]})
         edges = [
             (pair, _moved(pair, fold, keep)) for keep, fold in meant if draft.nodes[fold] for pair in self._at(fold)
         ]
@@ -240,7 +242,7 @@ class _Commit:
             if self.draft.links[parent, child] is not None:
                 self._add_spans((parent, child), link.spans)
             elif parent != child:
-                self._link((parent, child), link.spans)
+                self._link((parent, child), link.json)
         for pair in moves:
             self._cut(pair)
 
@@ -279,7 +281,7 @@ class _Commit:
             link = self.draft.links[pair]
             assert link is not None
             self.draft.need_links((moved_to,))
-            self._link(moved_to, link.spans)
+            self._link(moved_to, link.json)
             self._cut(pair)
         if (rest := without_names(old.concept, split.into)) != old.concept:
             self._rewrite(old_id, rest)
@@ -442,7 +444,7 @@ class _Undo:
 
     def _restore_edges(self) -> list[Pair]:
         for pair, row in self.old_edges.items():
-            link = Link(rows.to_spans(row["spans"]), row["n"], row["version"])
+            link = Link(row["spans"], row["n"], row["version"])
             if self.draft.links[pair] is not None:
                 self.draft.set_link(pair, link)
             else:

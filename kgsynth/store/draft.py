@@ -5,6 +5,7 @@ nothing is asked for twice. Changes are made to the draft; the first change of a
 the store writes what `written` lists, and `before` becomes the operation's entry in the log:
 
     {"concept": {id: row}, "edge": {"parent child": row}, "embedding": {id: base64},    as they were; absent: were not there
+                                                                                        (spans of an edge: their JSON text)
      "merged": {fold: row or null}, "frontier": {concept: row or null},
      "gone": [ids of removed concepts], "cut": ["parent child" of removed edges],
      "version": {id or "parent child": its version afterwards, where that is not the operation's number},
@@ -35,13 +36,18 @@ class Node:
     version: int
 
 
-@dataclass(slots=True)
 class Link:
-    """An edge as it is stored."""
+    """An edge as it is stored. Its spans stay text until they are looked at: most edges are only moved or removed."""
 
-    spans: tuple[SourceSpan, ...]
-    n: int
-    version: int
+    __slots__ = ("json", "n", "version")
+
+    def __init__(self, spans: tuple[SourceSpan, ...] | str, n: int, version: int) -> None:
+        self.json = spans if isinstance(spans, str) else rows.spans_to_json(spans)
+        self.n, self.version = n, version
+
+    @property
+    def spans(self) -> tuple[SourceSpan, ...]:
+        return rows.spans_from_json(self.json)
 
 
 @dataclass(slots=True)
@@ -384,8 +390,7 @@ def concept_row(concept_id: str, node: Node, level: int) -> Row:
 
 
 def edge_row(pair: Pair, link: Link) -> Row:
-    spans = rows.spans_to_rows(link.spans)
-    return {"n": link.n, "parent": pair[0], "child": pair[1], "version": link.version, "spans": spans}
+    return {"n": link.n, "parent": pair[0], "child": pair[1], "version": link.version, "spans": link.json}
 
 
 def _frontier_row(concept_id: str, item: Queued) -> Row:

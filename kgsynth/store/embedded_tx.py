@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from kgsynth.concept import Concept
@@ -51,7 +53,7 @@ class EmbeddedTx:
         self.levels({end for pair in pairs for end in pair if end not in number})
         there = [pair for pair in pairs if pair[0] in number and pair[1] in number]
         found = self._plain.execute(LINKS, (as_json(map(self._ends, there)),))
-        return {there[at]: Link(rows.spans_from_json(spans), n, version) for at, n, version, spans in found}
+        return {there[at]: Link(spans, n, version) for at, n, version, spans in found}
 
     def children(self, ids: Collection[str]) -> Neighbours:
         return self._around(CHILDREN, ids)
@@ -124,7 +126,7 @@ class EmbeddedTx:
     def _write_edges(self, draft: Draft) -> None:
         edges = draft.written.edges
         self.db.executemany("DELETE FROM edge WHERE n = ?", [(n,) for n in draft.cut_numbers()])
-        there = [(pair, (link.version, rows.spans_to_json(link.spans), link.n)) for pair, link in edges.items() if link]
+        there = [(pair, (link.version, link.json, link.n)) for pair, link in edges.items() if link]
         old = [fields for pair, fields in there if draft.is_stored(pair)]
         new = [(*fields, *self._ends(pair)) for pair, fields in there if not draft.is_stored(pair)]
         self.db.executemany("UPDATE edge SET version = ?, spans = ? WHERE n = ?", old)
@@ -170,23 +172,28 @@ class EmbeddedTx:
         return [rows.to_operation({**dict(row), **{name: json.loads(row[name]) for name in lists}}) for row in found]
 
     def skeleton(self) -> Skeleton:
+        """Read row by row into what is returned, as a list of all rows would need three times the memory."""
         import numpy as np
 
-        plain = self.db.cursor()
-        plain.row_factory = None
-        found = plain.execute(
-            "SELECT n, id, name, domain, level, coalesce(atomic, -1) FROM concept ORDER BY n"
-        ).fetchall()
-        numbers, ids, names, domains, levels, atomic = zip(*found, strict=True) if found else ((),) * 6
-        shared: dict[str, str] = {}
-        ends = plain.execute("SELECT parent, child FROM edge ORDER BY n").fetchall()
-        table = np.searchsorted(np.array(numbers, np.int64), np.array(ends, np.int64).reshape(-1, 2)).astype(np.int32)
+        numbers, levels, atomic = array("q"), array("i"), array("b")
+        ids, names, domains, shared = list[str](), list[str](), list[str](), dict[str, str]()
+        for n, concept_id, name, domain, level, judged in self._plain.execute(NODES):
+            for values, value in ((numbers, n), (levels, level), (atomic, judged)):
+                values.append(value)
+            ids.append(concept_id)
+            names.append(name)
+            domains.append(shared.setdefault(domain, domain))
+        ends = np.fromiter(chain.from_iterable(self._plain.execute(ENDS)), np.int64).reshape(-1, 2)
+        table = np.searchsorted(np.array(numbers, np.int64), ends).astype(np.int32)
         return Skeleton(
-            op=self.state().op, ids=list(ids), names=list(names), domains=[shared.setdefault(d, d) for d in domains],
-            levels=np.array(levels, np.int32), atomic=np.array(atomic, np.int8),
-            parents=table[:, 0].copy(), children=table[:, 1].copy(),
+            op=self.state().op, ids=ids, names=names, domains=domains, levels=np.array(levels, np.int32),
+            atomic=np.array(atomic, np.int8), parents=table[:, 0].copy(), children=table[:, 1].copy(),
         )  # fmt: skip
 
+
+NODES = "SELECT n, id, name, domain, level, coalesce(atomic, -1) FROM concept ORDER BY n"
+
+ENDS = "SELECT parent, child FROM edge ORDER BY n"
 
 LINKS = """
 SELECT j.key, e.n, e.version, e.spans FROM json_each(?) j JOIN edge e ON e.parent = j.value ->> 0 AND e.child = j.value ->> 1"""
