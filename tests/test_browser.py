@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import itertools
 import json
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kgsynth.cli import main
 from kgsynth.concept import Concept, Edge, Source
 from kgsynth.store import Change, FrontierItem, GraphStore, TaskRecord, browse, local, open_store, queries
 from kgsynth.store.labels import concept_labels, domain_label
@@ -122,6 +124,16 @@ def test_levels_are_bounded_and_domains_become_names() -> None:
     assert domain_label("C++ / Rust") == domain_label("c  rust ") == "Domain_c_rust"
     assert domain_label("生物学") == "Domain_生物学"
     assert domain_label("--") == "Domain_none"
+
+
+def test_the_files_are_written_for_any_other_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["neo4j", "files", str(tmp_path / "for" / "browser")]) == 0
+    written = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert sorted(written) == ["guide.html", "saved-queries.zip", "style.grass"]
+    guide = Path(written["guide.html"]).read_text()
+    assert guide.count("<slide") == len(browse.saved_queries())
+    assert all(html.escape(query.title) in guide for query in browse.saved_queries())
+    assert "&gt;(:Concept)" in guide, "queries are text, not markup"
 
 
 # on a server

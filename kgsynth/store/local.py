@@ -37,6 +37,7 @@ dbms.security.auth_enabled={auth}
 dbms.usage_report.enabled=false
 client.allow_telemetry=false
 server.memory.pagecache.size={pagecache}
+internal.dbms.bolt.netty_server_shutdown_quiet_period=0
 browser.post_connect_cmd={commands}
 browser.remote_content_hostname_whitelist=127.0.0.1,localhost
 """
