@@ -28,6 +28,14 @@ def absorb(old: Concept, new: Concept) -> Concept:
     )
 
 
+def said_once(concept: Concept) -> Concept:
+    """Without repeated aliases and keywords, so that hearing of the same concept again tells nothing new."""
+    names, words = merge_unique(concept.aliases, ()), merge_unique(concept.keywords, ())
+    if len(names) + len(words) == len(concept.aliases) + len(concept.keywords):
+        return concept
+    return replace(concept, aliases=names, keywords=words)
+
+
 def bounded_spans(old: Iterable[SourceSpan], new: Iterable[SourceSpan]) -> tuple[SourceSpan, ...]:
     """Both without repeats, first come first kept, at most MAX_SPANS."""
     return merge_unique(old, new)[:MAX_SPANS]

@@ -43,3 +43,29 @@ def connect(url: str) -> Iterator[Connect]:
 @pytest.fixture
 def store(connect: Connect) -> GraphStore:
     return connect()
+
+
+@pytest.fixture
+def fresh(url: str) -> Iterator[Callable[[], GraphStore]]:
+    """Opens an empty store at each call, in place of the one before."""
+    opened: list[GraphStore] = []
+
+    def fresh() -> GraphStore:
+        while opened:
+            opened.pop().close()
+        opened.append(EmbeddedStore(":memory:") if url.startswith("sqlite:") else _emptied(url))
+        return opened[0]
+
+    yield fresh
+    while opened:
+        opened.pop().close()
+
+
+def _emptied(url: str) -> GraphStore:
+    from neo4j import GraphDatabase
+
+    from kgsynth.store.neo4j import Neo4jStore
+
+    with GraphDatabase.driver(url, notifications_min_severity="OFF") as driver:
+        driver.execute_query("MATCH (n) DETACH DELETE n", database_="neo4j")
+    return Neo4jStore(url)

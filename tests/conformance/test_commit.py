@@ -108,6 +108,13 @@ def test_a_concept_twice_in_one_change_is_one(store: GraphStore) -> None:
     assert store.concepts() == [replace(A, definition="D.", keywords=("k",))]
 
 
+def test_repeated_names_and_keywords_are_kept_once(store: GraphStore) -> None:
+    odd = concept("a", aliases=("x", "y", "x"), keywords=("k", "k"))
+    store.commit(Change(concepts=(odd,)))
+    assert store.concepts() == [concept("a", aliases=("x", "y"), keywords=("k",))]
+    assert store.commit(Change(concepts=(odd,))).op == 0
+
+
 def test_the_cap_drops_and_records_further_concepts(store: GraphStore) -> None:
     change = Change(
         concepts=(A, B, C), edges=(edge(A, B), edge(A, C)), enqueue=(item(C),), max_concepts=2
