@@ -249,9 +249,9 @@ class Neo4jStore(LoggedStore):
                     tx.put(kind, new)
             tx.session.run(queries.SET_STATE, state=values)
 
+        if not values["copying"] and (dim := values.get("dim") or self._guard()["dim"]):
+            self._index_vectors(dim)  # of a copy once, when all vectors are there: much faster than one by one
         self._write(put, copying=True)
-        if vectors:
-            self._index_vectors(values["dim"])
 
     def spellings(self) -> list[tuple[str, str]]:
         return [(row["key"], row["concept"]) for row in self._server.read(queries.SPELLINGS)]
