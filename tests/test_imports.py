@@ -37,6 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     "grow": BASE | {"store", "graph", "dedup", "embed", "llm", "web"},
     "config": BASE,
     "run": BASE | {"config"},
+    "view": BASE | {"store", "where"},
     "seeds": BASE | {"config"},
     "where": BASE | {"config"},
     "push": BASE | {"store"},

@@ -19,14 +19,17 @@ import pytest
 from kgsynth.cli import main
 from kgsynth.concept import Concept, Edge, Source
 from kgsynth.errors import ViewError
-from kgsynth.store import Change, GraphStore, Skeleton, TaskRecord
+from kgsynth.store import Change, GraphStore, Skeleton, TaskRecord, open_store
 from kgsynth.store.embedded import EmbeddedStore
 from kgsynth.view import libraries
 from kgsynth.view.answers import Answers
 from kgsynth.view.layout import radial
 from kgsynth.view.server import PageServer
+from tests.bolt import bolt_url
 from tests.chromium import Browser
 from tests.forest import plant
+
+__all__ = ["bolt_url"]
 
 HOSTILE = "<img src=x onerror=\"window.hit='name'\"><script>window.hit='script'</script>"
 SORTING = Concept(name="sorting", domain="algorithms", definition="Putting things in order.", atomic=False)
@@ -210,6 +213,19 @@ def test_answers_follow_the_graph(store: EmbeddedStore, get: Callable[..., httpx
         (2, "more", 1),
         (1, "a first page", 4),
     ]
+
+
+@pytest.mark.neo4j
+def test_a_graph_in_neo4j_gets_the_same_answers(store: EmbeddedStore, bolt_url: str) -> None:
+    other = open_store(bolt_url)
+    small_graph(other)
+    here, there = Answers(store, "small"), Answers(other, "small")
+    assert there.graph() == here.graph()
+    assert [there.concept(c.id) for c in (SORTING, QUICKSORT, EVIL)] == [
+        here.concept(c.id) for c in (SORTING, QUICKSORT, EVIL)
+    ]
+    assert there.search("partition exchange sort") == here.search("partition exchange sort") != []
+    other.close()
 
 
 # the server's manners
@@ -437,6 +453,8 @@ def test_the_page_from_search_to_tasks(server: PageServer, browser: Browser) -> 
     assert lit(browser) == {"quicksort", "sorting", "binary search", "heapsort", HOSTILE}  # opened beside what was open
     browser.evaluate("history.back()")
     wait_for_text(browser, "#panel h1", "quicksort")
+    opened = "kgsynth.drawing.opened.map((row) => kgsynth.columns.name[row])"
+    assert browser.evaluate(opened) == ["quicksort", "sorting"]  # going back moves nothing
     browser.evaluate("document.activeElement.blur()")
     browser.press("Escape")
     wait_for_text(browser, "#panel h1", "small")

@@ -74,6 +74,11 @@ class Answers:
         if not self._seen.graph.ids:
             raise ViewError(f"the graph {name} has no concepts yet; grow it first: kgsynth grow RECIPE")
 
+    @property
+    def size(self) -> int:
+        """Concepts in the graph, as last read."""
+        return len(self._seen.graph.ids)
+
     def version(self) -> Row:
         return {"op": self.store.version()}
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from kgsynth.where import GRAPH_HELP, find_graph
 
 PORT = 7575
+LARGE = 200_000  # concepts
 
 
 def add_view_command(commands: Any) -> None:
@@ -32,7 +33,10 @@ def view_command(args: argparse.Namespace) -> None:
     url = find_graph(args.graph)
     store = open_store(url)
     try:
-        with PageServer(Answers(store, title(url)), port=args.port) as server:
+        answers = Answers(store, title(url))
+        if answers.size > LARGE:
+            print(f"view: {answers.size:,} concepts: browsers grow slow beyond {LARGE:,}", file=sys.stderr)
+        with PageServer(answers, port=args.port) as server:
             print(f"view: {title(url)} at {server.url} (Ctrl-C ends it)", flush=True)
             if not args.no_open:
                 webbrowser.open(server.url)

@@ -3,13 +3,14 @@
 import { THEMES, faded, palette } from "./colours.js";
 import { byId, el } from "./dom.js";
 import { Dots } from "./dots.js";
-import { arrange } from "./opened.js";
+import { NARROWEST, arrange } from "./opened.js";
 
 const FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 const RIM = { "-1": 0.3, 0: 1, 1: 0.5 }; // of the radius, by `atomic`: not judged, no, yes
 const forward = (size) => 1 + 0.35 * size; // of a dot that is open
 const behind = (size) => 0.25 * Math.min(size, 3); // of the others meanwhile
 const CROSS_SHOWN = 4000; // links that are not of the tree are drawn from the start when they are no more than these
+const ROOTS_NAMED = 500; // roots are named at any zoom when they are no more than these, as far as there is room
 const SIDE = 180; // pixels left for names at each side of what is open
 const CLOSEST = 50; // pixels of one unit of the layout, at most
 const HOME = { cameraState: { x: 0.5, y: 0.5, ratio: 1, angle: 0 } };
@@ -20,8 +21,10 @@ export class Drawing {
     this.columns = columns;
     this.hidden = new Set(); // domains that the legend has switched off
     this.opened = [];
+    this.current = null; // row that is looked at
     this.lit = new Set();
     this.places = new Map();
+    this.rootsNamed = columns.level.filter((level) => level === 0).length <= ROOTS_NAMED;
     this.labels = []; // of this frame, to be drawn when it is known which ones there are
     this.useTheme(theme);
     this.renderer = new Sigma(new graphology.Graph(), byId("canvas"), this.settings());
@@ -65,13 +68,13 @@ export class Drawing {
     this.renderer.refresh({ skipIndexation: true });
   }
 
-  // Bring these rows and their neighbours forward; the last one is what is looked at. None: the whole graph.
-  open(rows) {
+  // Bring these rows, opened in this order, and their neighbours forward; `current` is what is looked at. None: the whole graph.
+  open(rows, current = null) {
     for (const edge of this.litEdges ?? []) this.graph.dropEdge(edge);
     const { lit, links, places } = arrange(this.columns, rows);
     for (const row of this.places.keys()) if (!places.has(row)) this.graph.mergeNodeAttributes(row, this.columns.place(row));
     for (const [row, { x, y }] of places) this.graph.mergeNodeAttributes(row, { x, y });
-    Object.assign(this, { opened: rows, lit, places });
+    Object.assign(this, { opened: rows, current, lit, places });
     this.litEdges = links.map(([parent, child]) =>
       this.graph.addDirectedEdge(parent, child, { kind: "lit", type: "arrow", size: 0.35, zIndex: 2 }));
     this.renderer.refresh();
@@ -95,8 +98,7 @@ export class Drawing {
     const { x, y } = this.renderer.viewportToFramedGraph(middle, HOME);
     const ratio = Math.max(
       (right - left) / Math.max(120, width - 2 * SIDE),
-      (top - bottom) / Math.max(120, height - 2 * SIDE),
-      6 / height,
+      Math.max(2 * NARROWEST, top - bottom) / Math.max(120, height - 2 * SIDE),
     );
     return { x, y, ratio: ratio * this.pixels(HOME) };
   }
@@ -156,7 +158,7 @@ export class Drawing {
       stagePadding: 36,
       minCameraRatio: Math.min(1, unit / CLOSEST),
       maxCameraRatio: 1.6,
-      labelRenderedSizeThreshold: 5,
+      labelRenderedSizeThreshold: 4,
       labelGridCellSize: 110,
       labelDensity: 0.8,
       defaultDrawNodeLabel: (context, data) => this.labels.push([context, data]),
@@ -172,9 +174,9 @@ export class Drawing {
     const core = columns.atomic[row] === 1 ? theme.strong : theme.ground;
     const shown = { ...data, row, color: this.colours[domain], core };
     if (this.hidden.has(domain) && !lit.has(row)) shown.hidden = true;
-    if (!lit.size) return shown;
+    if (!lit.size) return { ...shown, forceLabel: this.rootsNamed && columns.level[row] === 0 };
     if (!lit.has(row)) return { ...shown, color: theme.dim, core: theme.dim, label: null, size: behind(data.size) };
-    return { ...shown, size: forward(data.size), forceLabel: true, zIndex: 1, highlighted: row === this.opened.at(-1) };
+    return { ...shown, size: forward(data.size), forceLabel: true, zIndex: 1, highlighted: row === this.current };
   }
 
   edge(data) {
@@ -202,17 +204,17 @@ export class Drawing {
   }
 
   font(row) {
-    const first = this.columns.level[row] === 0 || row === this.opened.at(-1);
+    const first = this.columns.level[row] === 0 || row === this.current;
     return `${first ? 600 : 400} ${first ? 14 : 12}px ${FONT}`;
   }
 
   drawLabel(context, { x, y, size, label, row }) {
-    const { angle, tilted } = this.places.get(row) ?? {};
+    const { angle, tilted, inside } = this.places.get(row) ?? {};
     context.save();
     context.font = this.font(row);
     context.translate(x, y);
     let [right, down] = [size + 5, 4];
-    if (this.opened.includes(row)) [context.textAlign, right, down] = ["center", 0, size + 16];
+    if (inside) [context.textAlign, right, down] = ["center", 0, size + 16];
     else if (angle !== undefined) { // names of what stands on a circle point away from it
       const leftwards = Math.cos(angle) < -1e-9;
       if (tilted) context.rotate(leftwards ? Math.PI - angle : -angle);

@@ -1,11 +1,11 @@
 // Opening a concept brings its parents and children around it: parents above, children below, on one circle.
 
 export const MOST = 60; // neighbours brought close; the others of a broad concept stay where they are
-const NARROWEST = 24; // radius of a circle, in the layout's unit
+export const NARROWEST = 24; // radius of a circle, in the layout's unit
 const APART = 5; // between neighbours on a circle
 const LEVEL = 12; // names of so many are written level, those of more along the radius
 
-// Concepts opened one after the other -> { lit: every row to show, links: [parent, child], places: row -> {x, y, angle, tilted} }.
+// Concepts opened one after the other -> { lit: every row to show, links: [parent, child], places: row -> {x, y, angle, tilted, inside} }.
 export function arrange(columns, opened) {
   const lit = new Set();
   const places = new Map();
@@ -31,7 +31,7 @@ function nearby(columns, rows) {
 function circle(places, row, middle, parents, children) {
   const n = parents.length + children.length;
   const radius = Math.max(NARROWEST, (n * APART) / (2 * Math.PI));
-  places.set(row, middle);
+  places.set(row, { ...middle, inside: true });
   [...parents, ...children].forEach((other, i) => {
     const angle = Math.PI / 2 - ((i - (parents.length - 1) / 2) * 2 * Math.PI) / n;
     places.set(other, { ...at(middle, radius, angle), tilted: n > LEVEL });
@@ -44,7 +44,7 @@ function fan(places, row, others) {
   const angle = here.angle ?? Math.PI / 2;
   const radius = Math.max(NARROWEST * 0.6, (others.length * APART) / Math.PI);
   const middle = others.length ? at(here, radius + NARROWEST * 0.4, angle) : here;
-  places.set(row, { ...middle, angle });
+  places.set(row, { ...middle, angle, tilted: here.tilted, inside: others.length > 0 });
   others.forEach((other, i) => {
     const turn = others.length > 1 ? (i / (others.length - 1) - 0.5) * Math.PI * 0.95 : 0;
     places.set(other, { ...at(middle, radius, angle - turn), tilted: others.length > LEVEL / 2 });

@@ -3,7 +3,7 @@
 import { byId, count, el } from "./dom.js";
 import { MOST } from "./opened.js";
 
-const FEW = 40; // links listed before "all"
+const FEW = 12; // links listed before "all"
 
 export class Panel {
   constructor(columns, colourOf) {

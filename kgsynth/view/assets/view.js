@@ -57,10 +57,9 @@ async function look() {
   if (address() !== id || page.columns !== columns) return undefined; // something else was asked for meanwhile
   const row = columns.rowOf.get(found.id);
   if (row !== undefined) {
-    const known = page.opened.indexOf(row);
-    if (known >= 0) page.opened = [...page.opened.slice(0, known), ...page.opened.slice(known + 1), row];
-    else page.opened = drawing.lit.has(row) ? [...page.opened, row] : [row];
-    drawing.open(page.opened);
+    if (!drawing.lit.has(row)) page.opened = [row];
+    else if (!page.opened.includes(row)) page.opened = [...page.opened, row];
+    drawing.open(page.opened, row);
     drawing.look();
   }
   return panel.concept(found, row);
