@@ -54,6 +54,7 @@ class _Commit:
             self._remove(concept_id)
         self._frontier(change.enqueue, change.done)
         self._decide([*self.decided, *change.decisions])
+        draft.settle()
         found = {name: tuple(dict.fromkeys(value)) for name, value in self.result.items()}
         return CommitResult(op=draft.op if draft.altered else 0, **found)
 

@@ -310,6 +310,14 @@ class Draft:
 
     # the log
 
+    def settle(self) -> None:
+        """Forget what is again as it was: added and removed, or told one thing and the other, within the draft."""
+        w = self.written
+        kinds = ((self.nodes, w.concepts), (self.links, w.edges), (self.merged, w.merged), (self.queue, w.frontier))
+        for before, (now, out) in zip(self._before.values(), kinds, strict=True):
+            for key in [key for key, old in before.items() if _is_same(old, now.get(key))]:
+                del before[key], out[key]
+
     @property
     def altered(self) -> bool:
         """Whether this is an operation at all: sources, decisions and leases make none."""
@@ -382,6 +390,14 @@ def _set(ids: Ids, there: str, added: bool) -> None:
         ids[there] = None
     else:
         ids.pop(there, None)
+
+
+def _is_same(old: Row | None, now: Any) -> bool:
+    if old is None or now is None:
+        return old is now
+    if isinstance(now, Node):
+        return old["n"] == now.n and rows.to_concept(old) == now.concept
+    return isinstance(now, Link) and (old["n"], old["spans"]) == (now.n, now.json)
 
 
 def concept_row(concept_id: str, node: Node, level: int) -> Row:

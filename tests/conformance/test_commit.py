@@ -115,6 +115,13 @@ def test_repeated_names_and_keywords_are_kept_once(store: GraphStore) -> None:
     assert store.commit(Change(concepts=(odd,))).op == 0
 
 
+def test_a_concept_told_otherwise_within_one_change_counts_as_told_last(store: GraphStore) -> None:
+    store.commit(Change(concepts=(replace(A, atomic=False),)))
+    change = Change(concepts=(replace(A, atomic=True), replace(A, atomic=False)))
+    assert store.commit(change).op == 0
+    assert store.concepts() == [replace(A, atomic=False)]
+
+
 def test_the_cap_drops_and_records_further_concepts(store: GraphStore) -> None:
     change = Change(
         concepts=(A, B, C), edges=(edge(A, B), edge(A, C)), enqueue=(item(C),), max_concepts=2

@@ -61,9 +61,16 @@ split = st.builds(
 )  # fmt: skip
 cut = st.builds(Change, unlink=several(pairs, 1, 4), edges=edges)
 remove = st.builds(Change, remove=several(ids, 1, 2), done=several(ids, most=1))
+mixed = st.builds(
+    Change, concepts=several(concepts), merges=several(pairs, most=1), unlink=several(pairs, most=2), edges=edges,
+    splits=several(st.builds(Split, concept=ids, into=concepts, parents=several(ids), children=several(ids)), most=1),
+    remove=several(ids, most=1), enqueue=items, done=several(ids, most=1),
+)  # fmt: skip
 undo = st.tuples(st.just("undo"), st.integers(0, 30))
 again = st.tuples(st.just("again"), st.integers(0, 30))
-steps = st.lists(st.one_of(grow, grow, merge, merge, split, cut, remove, undo, undo, again), min_size=1, max_size=16)
+steps = st.lists(
+    st.one_of(grow, grow, merge, merge, split, cut, remove, mixed, undo, undo, again), min_size=1, max_size=16
+)
 
 
 def take(store: GraphStore, model: DagModel, step: Step, before: list[Change]) -> None:

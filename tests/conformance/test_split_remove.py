@@ -141,7 +141,8 @@ def test_a_removed_concept_may_come_again_as_another(store: GraphStore) -> None:
 def test_what_a_change_both_adds_and_removes_is_not_there(store: GraphStore) -> None:
     store.commit(CHAIN)
     before = graph(store)
-    store.commit(Change(concepts=(D,), edges=(edge(C, D), edge(D, E)), remove=(D.id,), enqueue=(item(D),)))
+    change = Change(concepts=(D,), edges=(edge(C, D), edge(D, E)), remove=(D.id,), enqueue=(item(D),))
+    assert store.commit(change).op == store.commit(change).op == 0
     assert graph(store) == before
     check(store)
 
