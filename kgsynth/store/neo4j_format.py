@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from kgsynth.errors import StoreError
 from kgsynth.store import Row, queries
@@ -26,6 +26,9 @@ def prepare(server: Server, as_is: bool = False) -> None:
     """Raises StoreError for another program's database or a newer kgsynth's, and when rows are in the way of a constraint
     (as_is: it is missing then)."""
     found = _found(server)
+    if found == 1:
+        for statement in queries.OLD_INDEXES:
+            server.write(lambda session, statement=statement: session.run(statement))
     try:
         make_indexes(server)
     except StoreError:
@@ -57,13 +60,17 @@ def _found(server: Server) -> int:
 def make_indexes(server: Server) -> None:
     """Constraints and indexes that are missing; waits until they can be used."""
     if missing := _missing(server):
-        _run(server, missing.values())
+        for name, statement in missing.items():
+            _make(server, name, statement)
         server.read(queries.AWAIT_INDEXES)
 
 
-def _run(server: Server, statements: Iterable[str]) -> None:
-    for statement in statements:
-        server.write(lambda session, statement=statement: session.run(statement))
+def _make(server: Server, name: str, statement: str) -> None:
+    try:
+        server.write(lambda session: session.run(statement))
+    except StoreError:
+        if name in _missing(server):  # nobody else was making it at the same moment
+            raise
 
 
 def faults(server: Server) -> list[str]:

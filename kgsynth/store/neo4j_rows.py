@@ -7,7 +7,7 @@ JSON text, with the ids of their pages beside it.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from kgsynth.concept import text_hash
@@ -37,6 +37,8 @@ def drop(session: Session, kind: str, numbers: Collection[int]) -> None:
     """Remove rows with what hangs on them: names, links to pages and tasks. Neo4j holds no edge without ends, so that the edges of
     a concept go with it."""
     query = queries.DROP_CONCEPTS if kind == "concept" else queries.DROP[kind]
+    if kind == "concept":
+        session.run(queries.SET_STATE, state={"loose": True})
     for batch in batches(sorted(numbers), BATCH):
         found = session.run(query, numbers=batch)
         if kind == "edge":
@@ -64,9 +66,10 @@ def _put_nodes(session: Session, kind: str, new: Sequence[Row], taken: Collectio
 
 
 def link_tasks(session: Session, ids: Sequence[str]) -> None:
-    """The links from tasks to what they test, as their lists of concepts say."""
+    """The links from tasks to what they test, as their lists of concepts say. Those of the others are left for when such a concept comes."""
     session.run(queries.UNLINK_TASKS, ids=ids)
-    session.run(queries.LINK_TASKS, ids=ids)
+    if session.run(queries.LINK_TASKS, ids=ids)[0]["loose"]:
+        session.run(queries.SET_STATE, state={"loose": True})
 
 
 def _put_concepts(session: Session, new: Sequence[Row], taken: Collection[int]) -> None:
@@ -78,21 +81,27 @@ def _put_concepts(session: Session, new: Sequence[Row], taken: Collection[int]) 
         ]
         if chosen:
             session.run(queries.WRITE[part], w={part: chosen})
+    if session.run(queries.STATE)[0]["guard"]["loose"]:
+        session.run(queries.WRITE["retested"], w={"retested": [row["id"] for row in new]})
 
 
 def _put_edges(session: Session, new: Sequence[Row], taken: Collection[int]) -> None:
     drop(session, "edge", taken)
-    links = {(row["parent"], row["child"]): Link(rows.to_spans(row["spans"]), row["n"], row["version"]) for row in new}
-    written = {
-        record["n"] for record in session.run(queries.INSERT["edge"], rows=[edge(*both) for both in links.items()])
-    }
-    for (parent, child), link in links.items():
-        if link.n not in written:
-            raise StoreError(
-                f"edge {link.n} leads from {parent} to {child}, which are not both in the graph, and Neo4j holds no edge"
-                " without ends; run `kgsynth doctor` on the graph it came from"
-            )
-    session.run(queries.WRITE["pages"], w={"pages": [pages(c, link) for (_, c), link in links.items() if link.spans]})
+    links = {(row["parent"], row["child"]): Link(rows.to_json(row["spans"]), row["n"], row["version"]) for row in new}
+    made = session.run(queries.INSERT["edge"], rows=[edge(*both) for both in links.items()])
+    if made[0]["written"] < len(links):
+        raise _without_ends(session, links)
+    session.run(queries.WRITE["pages"], w={"pages": pages(links)})
+
+
+def _without_ends(session: Session, links: Mapping[Pair, Link]) -> StoreError:
+    ends = [end for pair in links for end in pair]
+    there = {record["id"] for record in session.run(queries.LEVELS_BY_ID, ids=ends)}
+    parent, child = next(pair for pair in links if not there.issuperset(pair))
+    return StoreError(
+        f"edge {links[parent, child].n} leads from {parent} to {child}, which are not both in the graph, and Neo4j holds no edge"
+        " without ends; run `kgsynth doctor` on the graph it came from"
+    )
 
 
 # one row
@@ -112,18 +121,22 @@ def name_key(key: str) -> str:
 
 def edge(pair: Pair, link: Link) -> Row:
     fields = {
-        "id": edge_id(pair), "n": link.n, "version": link.version, "spans": rows.spans_to_json(link.spans),
+        "id": edge_id(pair), "n": link.n, "version": link.version, "spans": link.json,
         "sources": _sources(link),
     }  # fmt: skip
     return {"parent": pair[0], "child": pair[1], "fields": fields}
 
 
-def pages(child: str, link: Link) -> Row:
-    return {"child": child, "sources": _sources(link)}
+def pages(links: Mapping[Pair, Link]) -> list[Row]:
+    """The pages that edges quote, one row for each child."""
+    found: dict[str, dict[str, None]] = {}
+    for (_, child), link in links.items():
+        found.setdefault(child, {}).update(dict.fromkeys(_sources(link)))
+    return [{"child": child, "sources": list(sources)} for child, sources in found.items() if sources]
 
 
 def _sources(link: Link) -> list[str]:
-    return list(dict.fromkeys(span.source for span in link.spans))
+    return list(dict.fromkeys(span["source"] for span in json.loads(link.json)))
 
 
 def stored(kind: str, row: Row) -> Row:

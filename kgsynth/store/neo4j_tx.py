@@ -101,13 +101,12 @@ class Neo4jTx:
         return _to_result(found[0]["result"]) if found else None
 
     def write(self, draft: Draft, at: float, token: str, result: CommitResult) -> None:
-        state = {
-            "n": draft.state.n,
-            "op": draft.op if draft.altered else draft.state.op,
-            "concepts": draft.state.concepts,
-        }
         log = [_operation(draft.operation(at), token, result)] if draft.altered else []
-        parts = _parts(draft) | {"operation": log, "state": [state]}
+        parts = _parts(draft, self.guard["loose"]) | {"operation": log}
+        folded = {row["fold"] for row in parts["retold"]}
+        loose = self.guard["loose"] or not folded.issuperset(parts["gone"])
+        op = draft.op if draft.altered else draft.state.op
+        parts["state"] = [{"n": draft.state.n, "op": op, "concepts": draft.state.concepts, "loose": loose}]
         assert parts.keys() == queries.WRITE.keys()
         if sum(map(len, parts.values())) <= BATCH:
             self.session.run(queries.WRITE_ALL, w=parts)
@@ -185,7 +184,7 @@ def _to_node(row: Row) -> tuple[str, tuple[Node, int]]:
 
 
 def _to_link(row: Row) -> tuple[Pair, Link]:
-    return (row["parent"], row["child"]), Link(rows.spans_from_json(row["spans"]), row["n"], row["version"])
+    return (row["parent"], row["child"]), Link(row["spans"], row["n"], row["version"])
 
 
 def _to_neighbours(row: Row) -> tuple[str, dict[str, int]]:
@@ -222,7 +221,7 @@ def _to_result(text: str) -> CommitResult:
 # what is written
 
 
-def _parts(draft: Draft) -> dict[str, list[Any]]:
+def _parts(draft: Draft, loose: bool) -> dict[str, list[Any]]:
     """The rows of each statement in `queries.WRITE`, but for the log and the counters."""
     written = draft.written
     there = {i: node for i, node in written.concepts.items() if node is not None}
@@ -240,14 +239,14 @@ def _parts(draft: Draft) -> dict[str, list[Any]]:
         "levels": [_level(i, level) for i, level in written.levels.items() if i not in there],
         "edges": [neo4j_rows.edge(pair, link) for pair, link in links.items()],
         "stale": [i for i in children if i not in there or not draft.is_new(i)],
-        "pages": [neo4j_rows.pages(child, link) for (_, child), link in links.items() if link.spans],
+        "pages": neo4j_rows.pages(links),
         "unmerged": list(written.merged),
         "merged": [{"n": to[1], "fold": fold, "keep": to[0]} for fold, to in written.merged.items() if to],
         "dequeued": list(written.frontier),
         "queued": [_item(i, item) for i, item in written.frontier.items() if item],
         "vectors": [{"id": i, "vector": neo4j_rows.to_floats(vector)} for i, vector in written.vectors.items()],
         "decisions": written.decisions,
-        "retested": list(there) if draft.undoes is not None else [],
+        "retested": list(there) if draft.undoes is not None else created if loose else [],
     }
 
 

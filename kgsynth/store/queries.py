@@ -62,7 +62,7 @@ CREATE VECTOR INDEX concept_embedding IF NOT EXISTS FOR (c:Concept) ON (c.embedd
 DROP_VECTOR_INDEX = "DROP INDEX concept_embedding IF EXISTS"
 
 # the guard: its write lock, taken first by every transaction that writes, makes writers take turns. Setting a property to the
-# value it has takes the lock and writes nothing
+# value it has takes the lock and writes nothing. `loose`: whether tasks may name concepts that are not in the graph, or not yet
 
 GUARD = """
 OPTIONAL MATCH (g:Guard {id: 'graph'})
@@ -70,7 +70,7 @@ RETURN g IS NOT NULL AS ours, g.format AS format, EXISTS { MATCH (:Concept) } AS
 
 CREATE_GUARD = """
 MERGE (g:Guard {id: 'graph'}) ON CREATE SET g += {
-    graph: $graph, format: $format, lock: true, n: 0, op: 0, concepts: 0, tokens: 0, model: '', dim: 0, copying: ''}"""
+    graph: $graph, format: $format, lock: true, n: 0, op: 0, concepts: 0, tokens: 0, model: '', dim: 0, copying: '', loose: false}"""
 
 LOCK = "MATCH (g:Guard {id: 'graph'}) SET g.lock = true WITH g RETURN properties(g) AS guard"
 
@@ -337,8 +337,9 @@ UNWIND $ids AS id MATCH (t:Task {id: id})
 UNWIND t.concepts AS concept
 OPTIONAL MATCH (m:Merged {fold: concept})
 WITH DISTINCT t, coalesce(m.keep, concept) AS concept
-MATCH (c:Concept {id: concept})
-CREATE (t)-[:TESTS]->(c)"""
+OPTIONAL MATCH (c:Concept {id: concept})
+FOREACH (there IN CASE WHEN c IS NULL THEN [] ELSE [c] END | CREATE (t)-[:TESTS]->(there))
+RETURN count(*) > count(c) AS loose"""
 
 TASKS = "MATCH (t:Task) RETURN t ORDER BY t.n"
 
@@ -408,7 +409,7 @@ INSERT = _by_kind(
     MATCH (p:Concept {id: row.parent}) USING INDEX p:Concept(id)
     MATCH (c:Concept {id: row.child}) USING INDEX c:Concept(id)
     CREATE (p)-[r:NARROWER]->(c) SET r = row.fields
-    RETURN row.fields.n AS n""",
+    RETURN count(*) AS written""",
     "UNWIND $rows AS row MATCH (c:Concept {n: row.n}) SET c.embedding = row.vector",
 )
 
@@ -450,7 +451,8 @@ WITH g, found[place] AS m, place, size(found) AS more SET m.n = g.n - more + pla
 UPGRADE_GUARD = """
 MATCH (c:Concept) WITH count(c) AS concepts
 MATCH (g:Guard {id: 'graph'})
-SET g += {graph: $graph, format: $format, lock: true, op: g.changes + g.merges, concepts: concepts, tokens: 0, model: '', dim: 0, copying: ''}
+SET g += {graph: $graph, format: $format, lock: true, op: g.changes + g.merges, concepts: concepts, tokens: 0, model: '', dim: 0,
+    copying: '', loose: false}
 REMOVE g.changes, g.merges, g.locked_at"""
 
 OLD_INDEXES = tuple(
