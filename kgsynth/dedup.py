@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from kgsynth.concept import Concept, Decision, merge_unique, name_key
 from kgsynth.embed import Embedder
+from kgsynth.nearest import Nearest
 from kgsynth.store.change import absorb
 
 RECENT = 4096  # vectors of candidates kept between `prepare`, `align` and `add`
@@ -69,9 +70,7 @@ class Dedup:
         self._keys: dict[str, dict[str, None]] = {}  # name_key of names and aliases -> concept ids
         self._forms: dict[str, dict[str, None]] = {}  # spelling_forms -> ids
         self._shortened: dict[str, dict[str, None]] = {}  # every way to abbreviate a name -> ids
-        self._rows: dict[str, int] = {}  # concept id -> row of the matrix
-        self._matrix = np.zeros((64, embedder.dim), np.float32)
-        self._ids: list[str] = []  # row -> concept id
+        self._near = Nearest(embedder.dim)
         self._recent: dict[str, NDArray[np.float32]] = {}  # text -> vector
 
     def __len__(self) -> int:
@@ -87,13 +86,11 @@ class Dedup:
             self._index(new)
             if old is None or old.definition != new.definition:
                 stale[new.id] = _text(new)
-        for concept_id, vector in zip(stale, self._vectors(list(stale.values())), strict=True):
-            row = self._row(concept_id)  # before the matrix is looked at: it may grow
-            self._matrix[row] = vector
+        self._near.add(list(stale), self._vectors(list(stale.values())))
 
     def vectors(self) -> tuple[list[str], NDArray[np.float32]]:
         """(concept ids, their vectors [N, dim]) in the order in which they were added."""
-        return list(self._ids), self._matrix[: len(self._ids)]
+        return self._near.vectors()
 
     def prepare(self, candidates: Iterable[Concept]) -> None:
         """Embed candidates ahead of `align`, in one batch. May run in another thread; saves time and changes nothing."""
@@ -185,14 +182,13 @@ class Dedup:
         return self._similarity(query, concept) >= least
 
     def _similarity(self, query: _Query, concept: Concept) -> float:
-        return float(self._matrix[self._rows[concept.id]] @ query.vector)
+        return float(self._near.vector(concept.id) @ query.vector)
 
     def _neighbours(self, query: _Query) -> list[Concept]:
         """The nearest concepts, nearest first, ties in the order of insertion."""
         if query.neighbours is None:
-            cosines = self._matrix[: len(self._ids)] @ query.vector
-            nearest = np.argsort(-cosines, kind="stable")[: self.config.neighbours]
-            query.neighbours = [self._concepts[self._ids[row]] for row in nearest]
+            nearest = self._near.query(query.vector, self.config.neighbours)
+            query.neighbours = [self._concepts[i] for i, _ in nearest]
         return query.neighbours
 
     def _nearest_first(self, query: _Query, concepts: Iterable[Concept]) -> list[Concept]:
@@ -262,14 +258,6 @@ class Dedup:
         for text in list(self._recent)[: max(0, len(self._recent) - RECENT - len(texts))]:
             self._recent.pop(text, None)
         return np.stack(found) if found else np.zeros((0, self._embedder.dim), np.float32)
-
-    def _row(self, concept_id: str) -> int:
-        if concept_id not in self._rows:
-            self._rows[concept_id] = len(self._ids)
-            self._ids.append(concept_id)
-        if len(self._ids) > len(self._matrix):
-            self._matrix = np.concatenate([self._matrix, np.zeros_like(self._matrix)])
-        return self._rows[concept_id]
 
 
 @dataclass

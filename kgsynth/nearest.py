@@ -87,6 +87,12 @@ class Nearest:
                 raise StoreError(f"{concept_id} has no vector; add it first")
             return self._unit[self._rows[concept_id]].copy()
 
+    def vectors(self) -> tuple[list[str], NDArray[np.float32]]:
+        """All ids and their vectors [N, dim], of length 1, in the order in which the ids were first added."""
+        with self._lock:
+            order = np.argsort(self._seq)
+            return [self._ids[row] for row in order], self._unit[order]
+
     def query(self, vector: ArrayLike, k: int = 10) -> list[tuple[str, float]]:
         """The k nearest as (id, cosine), nearest first; all when there are fewer. Raises StoreError as `add` does."""
         return self.query_many(np.asarray(vector)[None], k)[0]

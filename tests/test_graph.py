@@ -306,7 +306,7 @@ EDIT = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(EDIT, min_size=1, max_size=25), st.sampled_from([1, 5]))
 def test_what_is_kept_up_to_date_equals_what_is_read_anew(edits: list[tuple], every: int) -> None:
     """Any edits, also through another view of the same store that looks only now and then."""

@@ -72,6 +72,10 @@ def test_after_any_changes_answers_are_those_of_sorting_all(
         assert [c for _, c in found] == pytest.approx([c for _, c in expected], abs=1e-6)
     assert len(nearest) == len(known)
     assert all(i in nearest for i in known)
+    ids, vectors = nearest.vectors()
+    assert ids == list(known)
+    assert vectors.shape == (len(known), 4)
+    assert all((vector == known[i] / np.linalg.norm(known[i])).all() for i, vector in zip(ids, vectors, strict=True))
 
 
 def test_many_queries_equal_single_ones_and_the_oracle() -> None:
