@@ -87,7 +87,12 @@ class Browser:
         """The value of `expression` as soon as it is true. Raises TimeoutError."""
         deadline = time.monotonic() + seconds
         while True:
-            value = self.evaluate(f"(() => {{ const v = {expression}; return v instanceof Node ? true : v }})()")
+            try:
+                value = self.evaluate(f"(() => {{ const v = {expression}; return v instanceof Node ? true : v }})()")
+            except RuntimeError as error:
+                if "context was destroyed" not in str(error):  # by a page that is being left
+                    raise
+                value = None
             if value:
                 return value
             if time.monotonic() > deadline:

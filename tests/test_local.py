@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where a server may be started; skipped where none can be."""
     pytest.importorskip("neo4j")
     monkeypatch.delenv("NEO4J_PASSWORD", raising=False)
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")  # half the time to start
     try:
         maven.find_java()
         maven.fetch()
@@ -95,6 +97,17 @@ def test_a_server_with_a_password_lets_nobody_in_without_it(
     monkeypatch.setenv("NEO4J_PASSWORD", "not the password")
     assert "another password" in refused(capsys, "up", "--home", home, "--maven")
     assert not neo4j(capsys, "status", "--home", home)["running"]
+
+
+@pytest.mark.neo4j
+@pytest.mark.slow
+def test_two_that_start_at_once_in_one_home_start_one_server(home: Path) -> None:
+    with ThreadPoolExecutor(2) as both:
+        tries = [both.submit(local.start, home) for _ in range(2)]
+    failed = [error for error in (t.exception() for t in tries) if error]
+    assert len(failed) == 1
+    assert "runs in" in str(failed[0])
+    assert local.find(home) in [t.result() for t in tries if not t.exception()]
 
 
 @pytest.mark.neo4j

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from kgsynth.errors import StoreError
-from kgsynth.files import write_atomically
+from kgsynth.files import hold, write_atomically
 from kgsynth.store import browse, docker
 from kgsynth.store.maven import LTS, browser_jar, fetch, find_java, main_class, parse_version
 
@@ -84,7 +84,7 @@ def start(
     heap: str = "512m",
     pagecache: str = "64m",
     quick: bool = True,
-    seconds: float = 120.0,
+    seconds: float = 300.0,
     say: Callable[[str], None] = lambda _: None,
 ) -> LocalServer:
     """Start a server whose data is in `home` and wait until it answers a query.
@@ -94,30 +94,31 @@ def start(
     port is taken, a server runs in `home` already, its data are of a later version, or it does not come up.
     """
     home = Path(home).resolve()
-    if pid := running(home):
-        raise StoreError(f"a Neo4j server (process {pid}) runs in {home} already; use it, or stop it first")
     _check_password(password)
     version = _checked_version(home, version)
     bolt, http = _port(bolt_port), _port(http_port)
     java, lib = find_java(version), fetch(version, say)
     for folder in ("conf", "data", "logs", "run", "plugins", "import"):
         (home / folder).mkdir(parents=True, exist_ok=True)
-    files = browse.serve(home / "web", browser_jar(lib))
-    conf = CONF.format(
-        bolt_port=bolt, http_port=http, auth=str(password is not None).lower(), pagecache=pagecache,
-        commands=browse.commands(f"http://127.0.0.1:{http}/{files}"),
-    )  # fmt: skip
-    (home / "conf" / "neo4j.conf").write_text(conf)
-    say(f"starting Neo4j {version} in {home}")
-    process = _launch(home, [java, f"-Xmx{heap}", *(QUICK if quick else ())], lib, version)
-    auth = password is not None
-    server = LocalServer(home=home, pid=process.pid, version=version, auth=auth, bolt_port=bolt, http_port=http)
-    _keep(server)
-    try:
-        _wait(server, process, password, seconds)
-    except BaseException:
-        stop(home)
-        raise
+    with hold(home / "starting", lambda pid: say(f"process {pid} is starting a server in {home}: waiting")):
+        if pid := running(home):
+            raise StoreError(f"a Neo4j server (process {pid}) runs in {home} already; use it, or stop it first")
+        files = browse.serve(home / "web", browser_jar(lib))
+        conf = CONF.format(
+            bolt_port=bolt, http_port=http, auth=str(password is not None).lower(), pagecache=pagecache,
+            commands=browse.commands(f"http://127.0.0.1:{http}/{files}"),
+        )  # fmt: skip
+        (home / "conf" / "neo4j.conf").write_text(conf)
+        say(f"starting Neo4j {version} in {home}")
+        process = _launch(home, [java, f"-Xmx{heap}", *(QUICK if quick else ())], lib, version)
+        auth = password is not None
+        server = LocalServer(home=home, pid=process.pid, version=version, auth=auth, bolt_port=bolt, http_port=http)
+        _keep(server)
+        try:
+            _wait(server, process, password, seconds)
+        except BaseException:
+            stop(home)
+            raise
     return server
 
 
