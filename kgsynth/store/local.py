@@ -6,6 +6,7 @@ data in its home folder. Neo4j Browser is served at `http_url`, and brings up ou
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -18,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kgsynth.errors import StoreError
+from kgsynth.errors import ConfigError, StoreError
 from kgsynth.files import hold, write_atomically
 from kgsynth.store import browse, docker
 from kgsynth.store.maven import LTS, browser_jar, fetch, find_java, main_class, parse_version
@@ -94,7 +95,7 @@ def start(
     port is taken, a server runs in `home` already, its data are of a later version, or it does not come up.
     """
     home = Path(home).resolve()
-    _check_password(password)
+    _check(password)
     version = _checked_version(home, version)
     bolt, http = _port(bolt_port), _port(http_port)
     java, lib = find_java(version), fetch(version, say)
@@ -134,7 +135,7 @@ def start_in_docker(
 ) -> LocalServer:
     """The same from the official image, where Docker answers. Raises StoreError."""
     home = Path(home).resolve()
-    _check_password(password)
+    _check(password)
     version = _checked_version(home, version)
     bolt, http = _port(bolt_port), _port(http_port)
     say(f"starting Neo4j {version} in Docker, data in {home / 'data'}")
@@ -210,7 +211,9 @@ def _keep(server: LocalServer) -> None:
     write_atomically(_record(server.home), json.dumps({**asdict(server), "home": str(server.home)}))
 
 
-def _check_password(password: str | None) -> None:
+def _check(password: str | None) -> None:
+    if importlib.util.find_spec("neo4j") is None:
+        raise ConfigError("a Neo4j server is waited for with its driver: pip install 'kgsynth[neo4j]'")
     if password is not None and len(password) < 8:
         raise StoreError("Neo4j takes no password of fewer than 8 characters; set a longer NEO4J_PASSWORD")
 
