@@ -246,12 +246,11 @@ def undo_command(args: argparse.Namespace) -> None:
 
 
 def _print_plan(store: GraphStore, operation: Operation) -> None:
-    names = {c.id: c.name for c in store.concepts(_ids(operation)[:SHOWN])}
     print(f"undo: would take back operation {operation.op} of {_when(operation.at)} ({_words(operation)})")
     for concept_id in operation.concepts[:SHOWN]:
-        print(f"  concept {names.get(concept_id, f'{concept_id}, which is not there now')}")
+        print(f"  concept {_called(store, concept_id)}")
     for parent, child in operation.edges[:SHOWN]:
-        print(f"  edge {names.get(parent, parent)} -> {names.get(child, child)}")
+        print(f"  edge {_called(store, parent)} -> {_called(store, child)}")
     more = len(operation.concepts[SHOWN:]) + len(operation.edges[SHOWN:])
     if more:
         print(f"  and {more} more")
@@ -268,12 +267,17 @@ def _in_the_way(store: GraphStore, operation: Operation) -> list[Operation]:
     return [o for o in reversed(later) if mine & {*o.concepts} or edges & {*o.edges}]
 
 
-def _ids(operation: Operation) -> list[str]:
-    return list(dict.fromkeys((*operation.concepts, *(end for pair in operation.edges for end in pair))))
+def _called(store: GraphStore, concept_id: str) -> str:
+    """The last name of a concept, be it there or not."""
+    names = [version.concept.name for version in store.history(concept_id) if version.concept]
+    return names[-1] if names else concept_id
 
 
 def _words(operation: Operation) -> str:
-    size = f"{len(operation.concepts)} concepts, {len(operation.edges)} edges"
+    size = ", ".join(
+        f"{len(found)} {noun}{'' if len(found) == 1 else 's'}"
+        for noun, found in (("concept", operation.concepts), ("edge", operation.edges))
+    )
     return f"{operation.kind}, {size}" + (f": {operation.note}" if operation.note else "")
 
 

@@ -35,7 +35,7 @@ def fill(store: GraphStore, concepts: int, *, seed: int = 0, width: int = 16) ->
     made = [
         Concept(
             name=f"concept {seed}.{i} “ä🌳”", domain=f"domain {i % 7}", definition="It is\none." if i % 3 else "",
-            aliases=(f"alias {seed}.{i}",) if i % 2 else (), keywords=("k", str(i)), sense="x" if i % 11 == 0 else "",
+            aliases=(f"alias {seed}.{i}" + " long" * (1000 if i == 3 else 0),) if i % 2 else (), keywords=("k", str(i)), sense="x" if i % 11 == 0 else "",
             atomic=(None, True, False)[i % 3], atomic_reason="why" if i % 3 else "",
         )
         for i in range(concepts)
