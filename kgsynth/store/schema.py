@@ -21,6 +21,7 @@ from kgsynth.store.dag import levels_of
 APPLICATION_ID = 0x4B475359  # "KGSY": tells our files from other programs'
 FORMAT = 2  # PRAGMA user_version
 BUSY_SECONDS = 60.0  # how long a writer waits for its turn
+CHECKPOINT = 8_192  # pages of 4 KiB in the write-ahead log before they are put in their places, many of them once for several commits
 CACHE_KIB = 131_072  # of pages, per connection: a graph of 10^6 concepts is read from memory, not from the file
 
 TABLES = """
@@ -105,6 +106,7 @@ def _prepare(db: sqlite3.Connection, path: str) -> None:
             raise
     db.execute("PRAGMA synchronous = FULL")
     db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT}")
     db.execute("PRAGMA mmap_size = 8589934592")
 
 
