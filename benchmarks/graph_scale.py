@@ -300,7 +300,8 @@ def probe(path: Path) -> dict[str, float]:
     store.edges_of(first)
     done("store")
     graph = ConceptGraph(store)
-    graph.children(first), graph.level(first)
+    graph.children(first)
+    graph.level(first)
     done("graph")
     del graph
     skeleton = store.skeleton()

@@ -24,7 +24,7 @@ RIVALS = {
 
 def draw(result: dict[str, Any], path: Path) -> None:
     """result: as `graph_scale.py` prints it. CPU medians, so that what else the machine did is left out."""
-    figure, axes = pyplot.subplots(figsize=(8, 5), dpi=110, layout="constrained")
+    figure, axes = pyplot.subplots(figsize=(8, 5.4), dpi=110, layout="constrained")
     for lines, style in ((OURS, "-o"), (RIVALS, "--s")):
         for measure, (label, colour) in lines.items():
             if by_size := result["times"].get(measure):
@@ -36,7 +36,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
     axes.set_title("What one more edge costs a graph that must stay acyclic", loc="left")
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=9, loc="upper left")
+    figure.legend(frameon=False, fontsize=9, loc="outside lower center", ncols=2)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
     pyplot.close(figure)
