@@ -6,7 +6,7 @@ Both work on a Draft, inside one transaction of the store; nothing here knows ho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 from kgsynth.concept import Concept, Decision, Edge, SourceSpan, content_id
@@ -461,10 +461,14 @@ class _Undo:
         dag.raise_levels(self.draft, *pair)
 
     def _restore_frontier(self) -> None:
+        """An item that waits again keeps the token of its last lease; one that is done again has that of who finished it, so
+        that whoever holds it by now comes too late."""
         for concept_id, row in self.before["frontier"].items():
             now = self.draft.queue[concept_id]
             item = to_queued(row) if row else None
-            self.draft.enqueue(concept_id, replace(item, token=now.token) if item and now else item)
+            if item and now and item.state != "done":
+                item = moved(item, token=now.token)
+            self.draft.enqueue(concept_id, item)
 
 
 def _pair(text: str) -> Pair:

@@ -126,6 +126,20 @@ def test_a_committed_change_may_be_committed_again_under_its_own_lease(store: Gr
     assert dump(store) == before
 
 
+def test_a_lease_on_what_an_undo_finished_again_is_no_good(store: GraphStore) -> None:
+    """One finishes it, that is undone, another takes it, and the undo is undone."""
+    store.commit(items("a"))
+    (first,) = store.lease(1, "one", 60)
+    work = Change(concepts=(B,), leases=(first,), done=(A.id,))
+    undone = store.undo(store.commit(work).op).op
+    (second,) = store.lease(1, "two", 60)
+    store.undo(undone)
+    with pytest.raises(LeaseError):
+        store.commit(Change(concepts=(C,), leases=(second,), done=(A.id,)))
+    assert store.commit(work).op == 0, "the one who finished it may say so again"
+    assert store.concepts() == [A, B]
+
+
 def test_a_lease_on_what_was_removed_is_no_good(store: GraphStore) -> None:
     store.commit(items("a"))
     (mine,) = store.lease(1, "me", 60)
