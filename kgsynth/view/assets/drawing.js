@@ -97,8 +97,8 @@ export class Drawing {
     const middle = this.renderer.graphToViewport({ x: (left + right) / 2, y: (bottom + top) / 2 }, HOME);
     const { x, y } = this.renderer.viewportToFramedGraph(middle, HOME);
     const ratio = Math.max(
-      (right - left) / Math.max(120, width - 2 * SIDE),
-      Math.max(2 * NARROWEST, top - bottom) / Math.max(120, height - 2 * SIDE),
+      (right - left) / (width - 2 * Math.min(SIDE, width / 4)),
+      Math.max(2 * NARROWEST, top - bottom) / (height - 2 * Math.min(SIDE, height / 4)),
     );
     return { x, y, ratio: ratio * this.pixels(HOME) };
   }

@@ -13,7 +13,7 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 
 const page = { theme: localStorage.getItem("theme") ?? (dark.matches ? "dark" : "light"), opened: [] };
 
-const address = () => decodeURIComponent(location.hash.slice(1));
+const address = () => location.hash.slice(1); // ids need no escapes
 
 const go = (id) => {
   if (address() === id) look();
