@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kgsynth.doctor import examine
 from kgsynth.errors import LLMError, RunError
 from kgsynth.graph import ConceptGraph
 from kgsynth.run import RunFolder
@@ -60,6 +61,9 @@ def test_the_small_run_keeps_its_promises(whole: RunFolder) -> None:
     assert set(summary["tasks_by_type"]) == {"choice", "cloze", "implement", "predict"}
     assert all(task.provenance.spans and task.provenance.licences for task in load_kept(whole))
     assert {row["stage"] for row in whole.rows("stages.jsonl")} == {"grow", "synthesize"}
+    with closing(open_store(f"sqlite:{whole / 'graph.sqlite'}")) as store:
+        assert {task.id for task in store.tasks()} == {task.id for task in load_kept(whole)}
+        assert examine(store) == []
 
 
 def test_a_finished_run_is_left_alone(whole: RunFolder) -> None:

@@ -88,9 +88,11 @@ def _command(arguments: argparse.Namespace, progress: Callable[[str, int, int, s
 
 
 def _without_tasks(report: dict[str, Any]) -> dict[str, Any]:
-    """An evaluation without its per-task pass rates, which are in the run folder."""
+    """An evaluation without what it says of each task, which is in the run folder."""
     return {
-        key: {k: v for k, v in value.items() if k != "pass_rates"} if isinstance(value, dict) else value
+        key: {k: v for k, v in value.items() if k not in ("pass_rates", "attempts")}
+        if isinstance(value, dict)
+        else value
         for key, value in report.items()
     }
 
