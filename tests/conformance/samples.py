@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import networkx as nx
-
 from kgsynth.concept import Concept, Edge, Source, SourceSpan
 from kgsynth.errors import UndoError
 from kgsynth.store import KINDS, Change, FrontierItem, GraphStore, Row
@@ -85,6 +83,8 @@ def every_row(store: GraphStore, kind: str, limit: int = 1000) -> Iterator[Row]:
 
 def longest_paths(ids: Iterable[str], edges: Iterable[tuple[str, str]]) -> dict[str, int]:
     """Levels from scratch: the longest path from a root to every node. Raises NetworkXUnfeasible when there is a cycle."""
+    import networkx as nx  # here: processes that only write import this module as well
+
     whole = nx.DiGraph()
     whole.add_nodes_from(ids)
     whole.add_edges_from(edges)

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from kgsynth.errors import CycleError, LeaseError, UndoError
-from kgsynth.store import Change, GraphStore, Split
+from kgsynth.store import Change, GraphStore, Split, open_store
+from kgsynth.store.embedded import EmbeddedStore
+from tests.bolt import bolt_url  # noqa: F401
 from tests.conformance.conftest import Connect
-from tests.conformance.samples import SPANS, check, concept, edge, item, items, undo_all
+from tests.conformance.samples import SPANS, check, concept, edge, graph, item, items, undo_all
 from tests.conformance.test_random import compare
 from tests.dag_model import DagModel
 
@@ -149,6 +151,22 @@ def test_everything_at_once_is_what_one_after_the_other_gives(crew: Crew, turns:
     replayed(crew.store, did)
     assert sum(isinstance(done, int) for one in did for _, done in one) > 2
     undo_all(crew.store)
+
+
+@pytest.mark.neo4j
+@pytest.mark.parametrize("seed", range(2))
+def test_both_stores_agree_on_random_changes(seed: int, bolt_url: str) -> None:  # noqa: F811
+    """In every part of every result, and in all that can be read afterwards."""
+    dice = random.Random(seed)
+    with EmbeddedStore(":memory:") as ours, open_store(bolt_url) as theirs:  # type: ignore[attr-defined]
+        for _ in range(40):
+            change = random_change(dice)
+            assert ours.commit(change) == theirs.commit(change)
+        assert graph(ours) == graph(theirs)
+        assert ours.decisions() == theirs.decisions()
+        assert len(ours.concepts(list(theirs.levels()))) == len(theirs.concepts())
+        leased = [[(i.concept, i.depth, i.seq, i.token) for i in s.lease(50, "me", 60)] for s in (ours, theirs)]
+        assert leased[0] == leased[1]
 
 
 def test_the_same_merges_from_all_sides_happen_once(crew: Crew) -> None:
