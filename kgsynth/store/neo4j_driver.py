@@ -27,6 +27,7 @@ PAUSE = 0.5  # seconds between two attempts
 DRIVER_RETRIES = 5.0  # seconds for which the driver itself repeats a transaction
 WRITERS = 4  # transactions of one store that may write at once: they take turns at the lock, and waiting there holds a connection
 CONNECTIONS = 16
+STOPPED = ("Transaction.LockClientStopped", "Transaction.Terminated")  # by a server that shuts down; to the driver, final
 FETCH = 10_000  # records per round trip
 
 
@@ -117,7 +118,7 @@ def _passing(error: Exception) -> bool:
     """Whether waiting may help. A lost acknowledgement is a ServiceUnavailable that the driver itself does not retry."""
     from neo4j.exceptions import DriverError, Neo4jError, ServiceUnavailable
 
-    if isinstance(error, ServiceUnavailable | OSError):
+    if isinstance(error, ServiceUnavailable | OSError) or _code(error).endswith(STOPPED):
         return True
     return isinstance(error, DriverError | Neo4jError) and error.is_retryable() and "OutOfMemory" not in _code(error)
 
