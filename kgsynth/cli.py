@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -44,6 +45,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KgsynthError as error:
         print(f"kgsynth: {type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # of `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except OSError as error:
         print(
             f"kgsynth: {error}; put that right (space, rights), and the same command goes on from here", file=sys.stderr

@@ -178,14 +178,14 @@ def _print_report(
     if not found:
         print(f"doctor: {url} is sound")
         return
-    _print_findings(f"{len(found)} findings in {url}", found)
+    _print_findings(f"{_count(len(found), 'finding')} in {url}", found)
     for path in kept:
         print(f"doctor: what the graph was before is in {path}")
     for repaired in done:
-        undo = f" (kgsynth undo GRAPH {repaired.op} takes it back)" if repaired.op else ""
-        print(f"doctor: {repaired.kind}, {repaired.findings} times: {repaired.done}{undo}")
+        undo = f" (kgsynth undo {url} {repaired.op} takes it back)" if repaired.op else ""
+        print(f"doctor: {repaired.kind}, {_count(repaired.findings, 'finding')}: {repaired.done}{undo}")
     if left:
-        _print_findings(f"{len(left)} findings are left", left)
+        _print_findings(f"left: {_count(len(left), 'finding')}", left)
     elif done:
         print("doctor: the graph is sound now")
     elif any(finding.repair for finding in found):
@@ -274,10 +274,7 @@ def _called(store: GraphStore, concept_id: str) -> str:
 
 
 def _words(operation: Operation) -> str:
-    size = ", ".join(
-        f"{len(found)} {noun}{'' if len(found) == 1 else 's'}"
-        for noun, found in (("concept", operation.concepts), ("edge", operation.edges))
-    )
+    size = f"{_count(len(operation.concepts), 'concept')}, {_count(len(operation.edges), 'edge')}"
     return f"{operation.kind}, {size}" + (f": {operation.note}" if operation.note else "")
 
 
@@ -335,6 +332,10 @@ def _changes(before: Concept | None, after: Concept | None) -> Iterator[str]:
 
 
 # printing
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n} {noun}" + ("" if n == 1 else "s")
 
 
 def _table(title: str, *columns: str) -> Table:

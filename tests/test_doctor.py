@@ -384,7 +384,7 @@ def test_what_cannot_be_repaired_is_left_and_said(tmp_path: Path, capsys: pytest
     assert main(["doctor", str(path), "--repair"]) == 3
     said = capsys.readouterr().out
     assert "which is another concept; merge the two" in said
-    assert "1 findings are left" in said
+    assert "left: 1 finding" in said
 
 
 def test_writers_must_stop_for_a_repair(tmp_path: Path) -> None:
