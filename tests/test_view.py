@@ -331,7 +331,7 @@ def test_npm_without_a_network_says_what_to_do(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("npm_config_cache", str(tmp_path / "npm"))
     monkeypatch.setenv("npm_config_offline", "true")
-    with pytest.raises(ViewError, match=r"python -m kgsynth.view.libraries"):
+    with pytest.raises(ViewError, match=r"(?s)ENOTCACHED.* run `python -m kgsynth.view.libraries` once"):
         libraries.scripts()
 
 
@@ -390,6 +390,7 @@ def lit(page: Browser) -> set[str]:
 def dot(page: Browser, concept_id: str) -> dict[str, float]:
     """Where a concept's dot is in the viewport, once the camera rests."""
     page.wait_for("!kgsynth.drawing.renderer.getCamera().isAnimated()")
+    page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
     row = f"kgsynth.columns.rowOf.get({json.dumps(concept_id)})"
     attributes = f"kgsynth.drawing.graph.getNodeAttributes({row})"
     return page.evaluate(f"kgsynth.drawing.renderer.graphToViewport({attributes})")

@@ -91,7 +91,7 @@ def _fetch(library: Library) -> bytes:
 def _pack(library: Library, scratch: Path) -> Path:
     """The package's archive, as npm's registry has it: `npm pack` runs nothing of what it fetches."""
     wanted = f"{library.package}@{library.version}"
-    command = [*_npm(), "pack", "--silent", "--ignore-scripts", "--pack-destination", str(scratch), wanted]
+    command = [*_npm(), "pack", "--loglevel=error", "--ignore-scripts", "--pack-destination", str(scratch), wanted]
     try:
         done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
