@@ -335,7 +335,10 @@ def test_an_unfinished_copy_is_no_source(graph: GraphStore, tmp_path: Path) -> N
 # backups
 
 
-def test_a_backup_is_the_graph_and_can_be_restored(tmp_path: Path, target: str) -> None:
+def test_a_backup_is_the_graph_and_can_be_restored(
+    tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     file = tmp_path / "backup.sqlite"
     with closing(open_store(target)) as store:
         fill(store, 100)
@@ -350,10 +353,26 @@ def test_a_backup_is_the_graph_and_can_be_restored(tmp_path: Path, target: str) 
         restore(file, target)
     _, kept = restore(file, target, replace=True)
     assert kept is not None
-    kept = kept.rename(tmp_path / "kept.sqlite")
     for url, wanted in ((target, before), (f"sqlite:{kept}", after)):
         with closing(open_store(url)) as store:
             assert image(store) == wanted
+
+
+def test_a_restore_may_put_one_graph_in_place_of_another(
+    graph: GraphStore, tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of the other one is left but its backup."""
+    monkeypatch.chdir(tmp_path)
+    with closing(open_store(target)) as store:
+        fill(store, 30, seed=1)
+        other = image(store)
+    backup(f"sqlite:{tmp_path / 'graph.sqlite'}", tmp_path / "backup.sqlite")
+    _, kept = restore(tmp_path / "backup.sqlite", target, replace=True)
+    with closing(open_store(target)) as store, closing(open_store(f"sqlite:{kept}")) as before:
+        assert_same(graph, store)
+        assert image(before) == other
+        assert store.schema_faults() == []
+        assert sorted(store.spellings()) == sorted(graph.spellings())
 
 
 def test_a_backup_is_taken_while_others_write(tmp_path: Path) -> None:
