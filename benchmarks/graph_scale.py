@@ -27,7 +27,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,8 @@ from rich.table import Table
 
 from kgsynth.graph import ConceptGraph
 from kgsynth.nearest import Nearest
-from kgsynth.store import Change, Skeleton, commit, schema
+from kgsynth.push import push
+from kgsynth.store import Change, GraphStore, Skeleton, commit, local, schema
 from kgsynth.store.dag import levels_of
 from kgsynth.store.draft import Draft
 from kgsynth.store.embedded import EmbeddedStore
@@ -49,6 +50,7 @@ from kgsynth.store.embedded import EmbeddedStore
 EDGES, MERGES, SINGLES = 500, 200, 20  # edits of a round: the first two kinds in one commit each, the last in one each
 LEAST, MOST = 5, 40  # rounds
 LEVELS_UP_TO = 100_000  # concepts, for levels to be worked out from scratch
+PUSHED = (10_000, 50_000)  # concepts, into Neo4j
 VECTORS = (100_000, 300_000)  # of DIM numbers
 DIM = 384  # as all-MiniLM-L6-v2 has
 SCREEN = Console(stderr=True)
@@ -112,18 +114,19 @@ class Bench:
     def __init__(self, args: argparse.Namespace, scratch: Path) -> None:
         self.args, self.sizes, self.scratch = args, sorted(args.sizes), scratch
         self.samples = Samples()
-        small = 10 if args.quick else 1
-        self.edges, self.merges, self.singles = EDGES // small, MERGES // small, SINGLES // small
 
     def run(self) -> dict[str, Any]:
         planted = {size: self._planted(size) for size in self.sizes}
         opened = {str(size): self._probed(path) for size, path in planted.items()}
-        graphs = [Measured(self, size, path) for size, path in planted.items()]
+        graphs = [
+            Measured(self.samples, self.args.quick, EmbeddedStore(self._copied(path))) for path in planted.values()
+        ]
         self._in_turn(graphs)
         checks = {str(graph.size): graph.check() for graph in graphs}
+        pushed = self._neo4j(checks) if self.args.neo4j else []
         return {
-            "sizes": self.sizes, "edges_per_commit": self.edges, "merges_per_commit": self.merges,
-            "open": opened, "checks": checks, "rival_bytes": self._rivals([graph.planted for graph in graphs]),
+            "sizes": self.sizes, "edges_per_commit": graphs[0].edges, "merges_per_commit": graphs[0].merges,
+            "open": opened, "checks": checks, "pushed": pushed, "rival_bytes": self._rivals([graph.planted for graph in graphs]),
             "times": self.samples.summary(), "nearest": [nearest(n) for n in ((3_000,) if self.args.quick else VECTORS)],
             "load": round(os.getloadavg()[0], 1), "cores": os.cpu_count(),
         }  # fmt: skip
@@ -142,6 +145,9 @@ class Bench:
             part.rename(path)
         return path
 
+    def _copied(self, path: Path) -> Path:
+        return Path(shutil.copyfile(path, self.scratch / path.name))
+
     def _probed(self, path: Path) -> dict[str, float]:
         command = [sys.executable, __file__, "--probe", str(path)]
         return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
@@ -155,6 +161,27 @@ class Bench:
                 graph.round()
             done += 1
         SCREEN.log(f"{done} rounds of edits on {len(graphs)} graphs")
+
+    def _neo4j(self, checks: dict[str, dict[str, Any]]) -> list[dict[str, float]]:
+        """Push graphs into a server of our own, and edit them there. Returns the rates; times are added to the samples."""
+        from kgsynth.store.neo4j import Neo4jStore
+
+        pushed = []
+        server = local.start(self.scratch / "neo4j", heap="2g", pagecache="512m", quick=False, say=SCREEN.log)
+        try:
+            for size in self.sizes[:1] if self.args.quick else PUSHED:
+                with closing(EmbeddedStore(self._planted(size))) as src, closing(Neo4jStore(server.url)) as dst:
+                    done = push(src, dst, replace=True)
+                    rows = sum(done.rows.values())
+                    pushed.append(
+                        {"concepts": size, "edges": done.rows["edge"], "rows": rows, "seconds": round(done.seconds, 1)}
+                    )
+                    graph = Measured(self.samples, self.args.quick, dst, where="Neo4j: ")
+                    self._in_turn([graph])
+                    checks[f"Neo4j {size}"] = graph.check()
+        finally:
+            server.stop()
+        return pushed
 
     def _rivals(self, planted: Sequence[Skeleton]) -> dict[str, dict[str, int]]:
         """Times are added to the samples. Returns rival -> size -> bytes in memory for each concept."""
@@ -174,11 +201,11 @@ class Bench:
 
     def _rival(self, held: Any, edits: grown.Edits) -> None:
         size, seconds = len(edits.ids), self.args.seconds / 4
-        for edge in _until(seconds, edits.edges(self.edges).edges):
+        for edge in _until(seconds, edits.edges(EDGES // 10 if self.args.quick else EDGES).edges):
             with self.samples.timed(f"{held.name}: edge", size, 1):
                 held.link(edge)
         if type(held) is rivals.Networkx:
-            twins, pairs = edits.duplicates(self.merges)
+            twins, pairs = edits.duplicates(MERGES // 10 if self.args.quick else MERGES)
             held.insert(twins.edges)
             for keep, fold in _until(seconds, pairs):
                 with self.samples.timed(f"{held.name}: merge", size, 1):
@@ -204,60 +231,64 @@ def _first(skeleton: Skeleton, rows: int) -> Skeleton:
 class Measured:
     """One graph, and what is measured on it."""
 
-    def __init__(self, bench: Bench, size: int, planted: Path) -> None:
-        self.bench, self.size, self.timed = bench, size, bench.samples.timed
-        path = bench.scratch / f"{size}.sqlite"
-        shutil.copyfile(planted, path)
-        self.store = EmbeddedStore(path)
-        self.planted = self.store.skeleton()
+    def __init__(self, samples: Samples, quick: bool, store: GraphStore, where: str = "") -> None:
+        self.samples, self.store, self.where = samples, store, where
+        small = 10 if quick else 1
+        self.edges, self.merges, self.singles = EDGES // small, MERGES // small, SINGLES // small
+        self.planted = store.skeleton()
+        self.size = len(self.planted.ids)
         self.edits = grown.Edits(self.planted)
         self.linked: set[tuple[str, str]] = set()  # by edits that stay
         self.faults: list[str] = []
 
     def round(self) -> None:
-        self._guard()
+        if isinstance(self.store, EmbeddedStore):
+            self._guard(self.store)
         self._edges()
         self._merges()
         self._unlink()
         self._singles()
 
-    def _guard(self) -> None:
+    def timed(self, measure: str, items: int) -> AbstractContextManager[None]:
+        return self.samples.timed(self.where + measure, self.size, items)
+
+    def _guard(self, store: EmbeddedStore) -> None:
         """A commit without its end: edges are read, checked, and levels worked out; nothing is written."""
-        change = Change(edges=self.edits.edges(self.bench.edges).edges)
-        with self.timed("guard alone", self.size, len(change.edges)):
-            self.store._look(lambda tx: commit.apply(Draft(tx), change))
+        change = Change(edges=self.edits.edges(self.edges).edges)
+        with self.timed("guard alone", len(change.edges)):
+            store._look(lambda tx: commit.apply(Draft(tx), change))
 
     def _edges(self) -> None:
-        proposed = self.edits.edges(self.bench.edges)
-        with self.timed("edge", self.size, len(proposed.edges)):
+        proposed = self.edits.edges(self.edges)
+        with self.timed("edge", len(proposed.edges)):
             result = self.store.commit(Change(edges=proposed.edges))
         self._expect("refused edges", len(result.refused), proposed.cyclic)
         self._undo("undo of an edge", result.op, len(result.linked))
 
     def _merges(self) -> None:
-        twins, pairs = self.edits.duplicates(self.bench.merges)
-        with self.timed("concept with its edges", self.size, len(pairs)):
+        twins, pairs = self.edits.duplicates(self.merges)
+        with self.timed("concept with its edges", len(pairs)):
             inserted = self.store.commit(twins)
-        with self.timed("merge", self.size, len(pairs)):
+        with self.timed("merge", len(pairs)):
             result = self.store.commit(Change(merges=pairs))
         self._expect("merged twins", len(result.merged), len(pairs))
         self._undo("undo of a merge", result.op, len(pairs))
         self.store.undo(inserted.op)
 
     def _unlink(self) -> None:
-        pairs = self.edits.there(self.bench.edges)
-        with self.timed("unlink", self.size, len(pairs)):
+        pairs = self.edits.there(self.edges)
+        with self.timed("unlink", len(pairs)):
             result = self.store.commit(Change(unlink=pairs))
         self.store.undo(result.op)
 
     def _singles(self) -> None:
-        for edge in self.edits.edges(self.bench.singles).edges:
-            with self.timed("edge, a commit each", self.size, 1):
+        for edge in self.edits.edges(self.singles).edges:
+            with self.timed("edge, a commit each", 1):
                 result = self.store.commit(Change(edges=(edge,)))
             self.linked |= {(edge.parent, edge.child)} if result.linked else set()
 
     def _undo(self, measure: str, op: int, items: int) -> None:
-        with self.timed(measure, self.size, items):
+        with self.timed(measure, items):
             self.store.undo(op)
 
     def _expect(self, what: str, found: int, wanted: int) -> None:
@@ -341,10 +372,15 @@ def nearest(n: int, k: int = 10, queries: int = 100) -> dict[str, float]:
 # what is shown
 
 
-def tables(result: dict[str, Any]) -> Iterator[Table]:
+def tables(result: dict[str, Any]) -> Iterator[Table | str]:
     sizes = [str(size) for size in result["sizes"]]
-    yield _times_table(result, sizes)
+    yield _times_table(result)
     yield _open_table(result, sizes)
+    for row in result["pushed"]:
+        per = (row["concepts"] / row["seconds"], row["edges"] / row["seconds"])
+        yield Table(
+            title=f"push of {row['concepts']:,} concepts into Neo4j: {per[0]:,.0f} concepts and {per[1]:,.0f} edges a second"
+        )
     table = Table(
         "vectors", "median", "p95", "CPU", "recall at 10", "first query", title="nearest neighbours, 384 wide"
     )
@@ -354,7 +390,8 @@ def tables(result: dict[str, Any]) -> Iterator[Table]:
     yield table
 
 
-def _times_table(result: dict[str, Any], sizes: Sequence[str]) -> Table:
+def _times_table(result: dict[str, Any]) -> Table:
+    sizes = sorted({size for by_size in result["times"].values() for size in by_size}, key=int)
     title = f"microseconds for each, median of wall | CPU ({result['cores']} cores, load {result['load']})"
     table = Table("", *(f"{int(size):,}" for size in sizes), "largest / smallest, CPU", title=title)
     for measure, by_size in result["times"].items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import subprocess
@@ -95,9 +94,7 @@ def test_a_graph_that_is_not_as_it_should_be_is_a_fault(
     grown: ModuleType, planted: EmbeddedStore, tmp_path: Path
 ) -> None:
     graph_scale = importlib.import_module("graph_scale")
-    args = argparse.Namespace(sizes=[400], quick=True, seconds=0.1, workdir=tmp_path)
-    planted.close()
-    measured = graph_scale.Measured(graph_scale.Bench(args, tmp_path), 400, tmp_path / "planted.sqlite")
+    measured = graph_scale.Measured(graph_scale.Samples(), True, planted)
     measured.round()
     lost = measured.store.edges()[7]
     measured.store.commit(Change(unlink=((lost.parent, lost.child),)))
