@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+from contextlib import closing
 from pathlib import Path
 
 import networkx as nx
@@ -15,8 +16,9 @@ from kgsynth.concept import Concept, Edge, Source
 from kgsynth.embed import HashingEmbedder
 from kgsynth.errors import CycleError, DuplicateError, StoreError, UndoError
 from kgsynth.graph import ConceptGraph
-from kgsynth.store import Change
+from kgsynth.store import Change, open_store
 from kgsynth.store.embedded import EmbeddedStore
+from tests.bolt import bolt_url  # noqa: F401
 
 PAGE = Source(url="https://example.org/", title="Trees", text="A heap is a tree. " * 9)
 
@@ -312,8 +314,7 @@ def test_what_is_kept_up_to_date_equals_what_is_read_anew(edits: list[tuple], ev
     """Any edits, also through another view of the same store that looks only now and then."""
     store = EmbeddedStore(":memory:")
     editor, onlooker = ConceptGraph(store), ConceptGraph(store)
-    for i in range(9):
-        editor.add(concept(f"n{i}"), [concept(f"n{above}") for above in {i // 2, i // 3} if above < i])
+    plant(editor)
     for number, edit in enumerate(edits, 1):
         with contextlib.suppress(StoreError):
             apply(editor, edit)
@@ -322,6 +323,33 @@ def test_what_is_kept_up_to_date_equals_what_is_read_anew(edits: list[tuple], ev
         if number % every == 0:
             onlooker.refresh()
             assert shape(onlooker) == expected
+
+
+@pytest.mark.neo4j
+def test_neo4j_says_the_same(bolt_url: str) -> None:  # noqa: F811
+    """Everything the views say, edit by edit, beside the embedded store."""
+    dice = random.Random(1)
+    with closing(open_store(bolt_url)) as store:
+        theirs, ours = ConceptGraph(store), ConceptGraph(EmbeddedStore(":memory:"))
+        plant(ours)
+        plant(theirs)
+        for number in range(35):
+            a, b = (f"n{i}" for i in dice.sample(range(9), 2))
+            kind = dice.choice(["add", "add", "merge", "split", "unlink", "remove", "undo"])
+            edit = {"split": (kind, a, [b]), "add": (kind, a, [b]), "undo": (kind, number, None)}.get(
+                kind, (kind, a, b)
+            )
+            for graph in (ours, theirs):
+                with contextlib.suppress(StoreError):
+                    apply(graph, edit)
+            assert shape(theirs) == shape(ours), edit
+        assert theirs.stats() == ours.stats()
+        assert len(ours.operations()) > 20
+
+
+def plant(graph: ConceptGraph) -> None:
+    for i in range(9):
+        graph.add(concept(f"n{i}"), [concept(f"n{above}") for above in {i // 2, i // 3} if above < i])
 
 
 def apply(graph: ConceptGraph, edit: tuple) -> None:
