@@ -378,9 +378,8 @@ def tables(result: dict[str, Any]) -> Iterator[Table | str]:
     yield _open_table(result, sizes)
     for row in result["pushed"]:
         per = (row["concepts"] / row["seconds"], row["edges"] / row["seconds"])
-        yield Table(
-            title=f"push of {row['concepts']:,} concepts into Neo4j: {per[0]:,.0f} concepts and {per[1]:,.0f} edges a second"
-        )
+        what = f"{per[0]:,.0f} concepts and {per[1]:,.0f} edges a second"
+        yield f"push of {row['concepts']:,} concepts into Neo4j: {what}"
     table = Table(
         "vectors", "median", "p95", "CPU", "recall at 10", "first query", title="nearest neighbours, 384 wide"
     )
