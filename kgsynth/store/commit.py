@@ -345,6 +345,7 @@ class _Undo:
     ) -> None:
         self.draft, self.operation, self.later, self.log = draft, operation, in_force(later), log
         self.before = before = log(operation.op)
+        self.gone = set(before["gone"])
         self.cut = {_pair(text) for text in before["cut"]}
         self.old_edges = {_pair(text): row for text, row in before["edge"].items()}
 
@@ -367,10 +368,6 @@ class _Undo:
             unlinked=tuple(map(edge_id, unlinked)),
         )  # fmt: skip
 
-    @property
-    def gone(self) -> set[str]:
-        return set(self.before["gone"])
-
     def _read(self) -> None:
         draft, operation = self.draft, self.operation
         ends = {end for pair in operation.edges for end in pair}
@@ -385,23 +382,34 @@ class _Undo:
         draft.need_queued({*self.before["frontier"], *operation.concepts})
 
     def _refuse_if_altered_since(self) -> None:
+        concepts = {concept_id for later in self.later for concept_id in later.concepts}
+        edges = {pair for later in self.later for pair in later.edges}
         for concept_id in self.operation.concepts:
-            node = self.draft.nodes[concept_id]
-            if (node is None) != (concept_id in self.gone) or (node and node.version != self._left(concept_id)):
+            node, left = self.draft.nodes[concept_id], self._left(concept_id)
+            as_left = (node is None) == (concept_id in self.gone) and (not node or node.version == left)
+            if concept_id in concepts or not as_left:
                 raise self._conflict(f"concept {concept_id}", lambda later, i=concept_id: i in later.concepts)
         for pair in self.operation.edges:
             link = self.draft.links[pair]
-            if (link is None) != (pair in self.cut) or (link and link.version != self._left(f"{pair[0]} {pair[1]}")):
+            left = self._left(f"{pair[0]} {pair[1]}")
+            as_left = (link is None) == (pair in self.cut) and (not link or link.version == left)
+            if pair in edges or not as_left:
                 raise self._conflict(f"edge {pair[0]} -> {pair[1]}", lambda later, p=pair: p in later.edges)
         for fold in self.before["merged"]:
-            if any(fold in later.concepts for later in self.later):
+            if fold in concepts:
                 raise self._conflict(f"concept {fold}", lambda later, i=fold: i in later.concepts)
         for concept_id, left in self.before["queued"].items():
-            if membership(self.draft.queue[concept_id]) != left:
+            if membership(self.draft.queue[concept_id]) != left or (left is None and self._came_and_went(concept_id)):
                 raise self._conflict(
-                    f"the frontier item of concept {concept_id}",
-                    lambda later, i=concept_id: i in self.log(later.op).get("frontier", ()),
+                    f"the frontier item of concept {concept_id}", lambda later, i=concept_id: self._queued(later, i)
                 )
+
+    def _came_and_went(self, concept_id: str) -> bool:
+        """Whether a concept had a frontier item since. Not asked of those that the operation altered: they would show it."""
+        return concept_id not in self.operation.concepts and any(self._queued(o, concept_id) for o in self.later)
+
+    def _queued(self, later: Operation, concept_id: str) -> bool:
+        return concept_id in self.log(later.op).get("frontier", ())
 
     def _left(self, key: str) -> int:
         """The version in which the operation left something."""

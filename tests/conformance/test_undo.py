@@ -253,6 +253,16 @@ def test_a_concept_that_came_anew_is_not_overwritten(store: GraphStore) -> None:
     assert store.concepts() == [A, B, C]
 
 
+def test_what_came_and_went_again_was_altered_too(store: GraphStore) -> None:
+    store.commit(CHAIN)
+    for change in (Change(remove=(B.id,)), Change(concepts=(B,)), Change(remove=(B.id,))):
+        store.commit(change)
+    with pytest.raises(UndoError, match="undo operation 4 first"):
+        store.undo(2)
+    assert undo_with_what_hinders(store, 2) == [4, 3, 2]
+    assert store.edges() == list(CHAIN.edges)
+
+
 def test_a_redirect_does_not_come_back_over_a_concept(store: GraphStore) -> None:
     """b was folded into a, a was removed, b came anew: a may not come back with what it meant then."""
     store.commit(Change(concepts=(A, B), merges=((A.id, B.id),)))
@@ -299,6 +309,16 @@ def test_no_frontier_item_comes_back_without_its_concept(store: GraphStore) -> N
     check(store)
     assert undo_with_what_hinders(store, 1) == [3, 2, 1]
     assert store.frontier() == {"waiting": 0, "leased": 0, "done": 0}
+
+
+def test_an_item_that_came_and_went_again_was_altered_too(store: GraphStore) -> None:
+    store.commit(CHAIN)
+    store.undo(store.commit(Change(enqueue=(item(B),))).op)
+    store.commit(Change(enqueue=(item(B),)))
+    store.commit(Change(merges=((A.id, B.id),)))
+    with pytest.raises(UndoError, match="undo operation 5 first"):
+        store.undo(3)
+    check(store)
 
 
 def test_a_finished_item_that_waits_again_can_be_finished_again(store: GraphStore) -> None:
