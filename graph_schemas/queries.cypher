@@ -25,11 +25,15 @@ LIMIT 100;
 
 // Which branches are thin?
 MATCH (b:Concept) WHERE b:Level0 OR b:Level1
-OPTIONAL MATCH (b)-[:NARROWER*1..8]->(d:Concept)
-WITH b, collect(DISTINCT d) AS below
-RETURN b.name AS branch, b.domain AS domain, b.level AS level, size(below) AS concepts,
-       size([d IN below WHERE d.atomic]) AS atomic,
-       COUNT { MATCH (t:Task)-[:TESTS]->(d) WHERE d IN below OR d = b RETURN DISTINCT t } AS tasks
+WITH b ORDER BY COUNT { (b)-[:NARROWER]->() }, b.n LIMIT 100
+CALL (b) {
+  MATCH (b)-[:NARROWER*0..8]->(d:Concept)
+  WITH DISTINCT d
+  OPTIONAL MATCH (d)<-[:TESTS]-(t:Task)
+  RETURN count(DISTINCT d) - 1 AS concepts, count(DISTINCT CASE WHEN d.atomic THEN d END) AS atomic,
+         count(DISTINCT t) AS tasks
+}
+RETURN b.name AS branch, b.domain AS domain, b.level AS level, concepts, atomic, tasks
 ORDER BY concepts, tasks, branch LIMIT 50;
 
 // Which tasks test this concept, or one below it?
@@ -49,6 +53,7 @@ ORDER BY abs(solved - failed) DESC, tasks DESC, concept LIMIT 50;
 
 // How high is the pass rate of each branch?
 MATCH (b:Concept) WHERE b:Level0 OR b:Level1
+WITH b ORDER BY COUNT { (b)-[:NARROWER]->() } DESC, b.n LIMIT 50
 MATCH (b)-[:NARROWER*0..8]->(d:Concept)
 WITH DISTINCT b, d
 MATCH (d)<-[:TESTS]-(t:Task)
@@ -111,6 +116,7 @@ RETURN n.key AS name, a.name AS one, a.sense AS sense, b.name AS other, b.sense 
 // Under which licences are the sources of a branch?
 WITH '' AS name
 MATCH (c:Concept) WHERE (name = '' AND c:Level0) OR c.name = name
+WITH c ORDER BY c.n LIMIT 20
 MATCH (c)-[:NARROWER*0..8]->(d:Concept)
 WITH DISTINCT c, d
 MATCH (d)-[:FOUND_IN]->(s:Source)
