@@ -5,7 +5,7 @@ returned never depends on how a candidate was found, nor on the block in which i
 
     exact   one matrix-vector product (BLAS); every row within its rounding error of the k-th is a candidate
     index   faiss IVF (Jegou, Douze, Schmid: Product quantization for nearest neighbor search, 2011) over 8-bit codes:
-            an eighth of the lists is scanned, at least 4 k candidates are fetched
+            a quarter of the lists is scanned, at least 4 k candidates are fetched
 
 Graph indexes (HNSW) were measured beside it: no better recall, and built about ten times as slowly, which counts because
 each process builds its own. The numbers are in docs/graph.md.
@@ -185,7 +185,7 @@ class _Inverted:
         self._ivf = faiss.IndexIVFScalarQuantizer(
             cells, unit.shape[1], lists, faiss.ScalarQuantizer.QT_8bit, faiss.METRIC_INNER_PRODUCT
         )
-        self._ivf.nprobe = max(16, lists // 8)
+        self._ivf.nprobe = max(16, lists // 4)
         self._ivf.cp.niter, self._ivf.cp.min_points_per_centroid, self._ivf.cp.max_points_per_centroid = 10, 1, 64
         self._ivf.set_direct_map_type(faiss.DirectMap.Hashtable)
         self._ivf.train(unit)
