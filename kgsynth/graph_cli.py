@@ -310,7 +310,7 @@ def _print_versions(store: GraphStore, concept_id: str) -> None:
         operation = next(iter(store.operations(since=version.op - 1, limit=1)), None)
         known = operation is not None and operation.op == version.op
         when, note = (_when(operation.at), operation.note or operation.kind) if operation and known else ("", "")
-        table.add_row(str(version.op), when, note, "\n".join(_changes(before, version.concept)))
+        table.add_row(str(version.op), when, note, "\n".join(_changes(before, version.concept)) or "as before")
         before = version.concept
     _print_table(table)
 

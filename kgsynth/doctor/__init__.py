@@ -18,11 +18,13 @@ from kgsynth.concept import Decision
 from kgsynth.doctor.checks import CHECKS
 from kgsynth.doctor.patch import Finding, Patch
 from kgsynth.doctor.survey import Survey
+from kgsynth.errors import StoreError
 from kgsynth.store import Change, GraphStore
 
 __all__ = ["Finding", "Repair", "examine", "repair"]
 
 Progress = Callable[[str, int, int], None]  # kind of row, rows read so far, about how many there are in all
+PASSES = 3  # over a graph that is being written to
 NAMED = 20  # findings that are named in a Decision
 
 
@@ -37,13 +39,20 @@ class Repair:
 
 
 def examine(store: GraphStore, on_progress: Progress = lambda *_: None) -> list[Finding]:
-    """Everything that is wrong with a graph, what is to be repaired first coming first. Reads all rows once."""
+    """Everything that is wrong with a graph, what is to be repaired first coming first.
+
+    Reads all rows, of a file as of one moment. Raises StoreError when a graph in a server is never the same before and after.
+    """
     if copying := store.state().get("copying"):
         what = f"this is an unfinished copy ({copying}); run the same `kgsynth push` again to finish it"
         return [Finding(kind="unfinished-copy", what=what)]
-    with store.snapshot():
-        survey = Survey(store, on_progress)
-        return [finding for check in CHECKS for finding in check(survey)]
+    for _ in range(PASSES):
+        with store.snapshot():
+            state, survey = store.state(), Survey(store, on_progress)
+            findings = [finding for check in CHECKS for finding in check(survey)]
+            if store.state() == state:
+                return findings
+    raise StoreError(f"the graph was changed during each of {PASSES} looks at it; stop its writers and look again")
 
 
 def repair(

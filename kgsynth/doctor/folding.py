@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from kgsynth.doctor.patch import Finding, Patch, Ref, changing, removing
 from kgsynth.doctor.survey import Survey
 from kgsynth.store.change import absorb, bounded_spans
 from kgsynth.store.rows import concept_fields, spans_to_rows, to_concept, to_spans
 
+Around = dict[str, tuple[list[Ref], list[Ref]]]  # id of a concept -> (edges, tasks)
 NOUNS = {
     "source": "source",
     "decision": "decision",
@@ -20,10 +21,10 @@ NOUNS = {
 
 def duplicates(survey: Survey) -> Iterator[Finding]:
     """Rows of one id, and edges with the same ends."""
+    around = _around(survey, survey.columns["concept"].again)
     for concept_id, numbers in survey.columns["concept"].again.items():
         refs = [("concept", n) for n in numbers]
-        kept, edges = survey.ref(concept_id), _edges_at(survey, concept_id)
-        tasks = [("task", n) for n, ids in survey.tested.items() if concept_id in ids]
+        kept, (edges, tasks) = survey.ref(concept_id), around[concept_id]
         yield Finding(
             kind="duplicate", what=f"concept {survey.name(concept_id)} ({concept_id}) is there {len(refs) + 1} times",
             rows=(kept, *refs, *edges, *tasks), repair="the newer ones are folded into the oldest with all edges",
@@ -54,12 +55,13 @@ def _parallel_edges(survey: Survey) -> Iterator[Finding]:
 
 def half_merges(survey: Survey) -> Iterator[Finding]:
     """Redirects, and what should have gone with the concept that was folded."""
+    around = _around(survey, {*survey.keep, *survey.keep.values()})
     for fold, first in survey.keep.items():
         redirect, keep = ("merged", survey.number("merged", fold)), _end(survey.keep, first)
         if keep is None:
             yield _half(f"the redirects from {fold} lead in a circle", redirect, "they are removed", removing(redirect))
         elif fold in survey.place:
-            yield _unfinished(survey, fold, keep, redirect)
+            yield _unfinished(survey, around, fold, keep, redirect)
         elif keep not in survey.place:
             what = f"{fold} was folded into {keep}, which is not there"
             yield _half(what, redirect, "the redirect is removed", removing(redirect))
@@ -69,13 +71,14 @@ def half_merges(survey: Survey) -> Iterator[Finding]:
     yield from _left_behind(survey)
 
 
-def _unfinished(survey: Survey, fold: str, keep: str, redirect: Ref) -> Finding:
+def _unfinished(survey: Survey, around: Around, fold: str, keep: str, redirect: Ref) -> Finding:
     here = survey.ref(fold)
     if keep not in survey.place:
         what = f"{survey.name(fold)} is there, though it was folded into {keep}, which is not"
         return _half(what, redirect, "the redirect is removed", removing(redirect))
-    edges, tasks = _edges_at(survey, fold, keep), [("task", n) for n, ids in survey.tested.items() if fold in ids]
-    what = f"{survey.name(fold)} was folded into {survey.name(keep)} and is still there, with {len(_edges_at(survey, fold))} edges"
+    (mine, tasks), (others, _) = around[fold], around[keep]
+    edges = [*mine, *others]
+    what = f"{survey.name(fold)} was folded into {survey.name(keep)} and is still there, with {len(mine)} edges"
     fix = _folding(survey.ref(keep), [here], edges, keep, fold, tasks)
     return Finding(
         kind="half-merge", what=what, rows=(here, redirect, survey.ref(keep), *edges, *tasks),
@@ -109,10 +112,17 @@ def _end(keep: dict[str, str], start: str) -> str | None:
     return start
 
 
-def _edges_at(survey: Survey, *ids: str) -> list[Ref]:
-    places = {survey.place[i] for i in ids}
-    at = [n for n, p, c in zip(survey.edge_n, survey.parent, survey.child, strict=True) if p in places or c in places]
-    return [("edge", n) for first in at for n in (first, *survey.parallel.get(first, ()))]
+def _around(survey: Survey, ids: Iterable[str]) -> Around:
+    """Edges at the concepts of these ids, and tasks that name them."""
+    found: Around = {i: ([], []) for i in ids}
+    at = {survey.place[i]: edges for i, (edges, _) in found.items() if i in survey.place}
+    for first, *ends in zip(survey.edge_n, survey.parent, survey.child, strict=True) if at else ():
+        for end in {*ends} & at.keys():
+            at[end] += [("edge", n) for n in (first, *survey.parallel.get(first, ()))]
+    for n, named in survey.tested.items():
+        for i in {*named} & found.keys():
+            found[i][1].append(("task", n))
+    return found
 
 
 def _folding(
