@@ -6,6 +6,7 @@ import logging
 import multiprocessing
 import os
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -239,6 +240,52 @@ def test_several_processes_open_an_empty_database_at_once(bolt_url: str, cypher:
     with open_store(bolt_url) as store:  # type: ignore[attr-defined]
         assert len(store.concepts()) == 4
         check(store)
+
+
+SCANS = {"retested"}  # statements by key that may look at everything: tasks are looked up by what they list
+
+
+@pytest.mark.neo4j
+@pytest.mark.parametrize("full", [False, True])
+def test_what_is_looked_up_by_key_is_never_searched_for(store: Any, bolt_url: str, full: bool) -> None:  # noqa: F811
+    """Whatever the planner believes of the graph: plans made for an empty one are kept for a while."""
+    from neo4j import GraphDatabase
+
+    if full:
+        store.commit(Change(concepts=tuple(concept(f"n{i}") for i in range(300))))
+    lists = [queries.READ, queries.WRITE, queries.PICK, queries.TAKEN, queries.INSERT, queries.REPLACE, queries.DROP]
+    chosen = {name: query for group in lists for name, query in group.items() if query and name not in SCANS}
+    by_id = (
+        "CONCEPT",
+        "CONCEPTS_BY_ID",
+        "EDGES_BETWEEN",
+        "EDGES_OF",
+        "FIND",
+        "LEASE",
+        "LEASED",
+        "RELEASE",
+        "LINK_TASKS",
+        "OPERATIONS",
+    )
+    chosen |= {
+        name: getattr(queries, name)
+        for name in (*by_id, "RESULT", "REDIRECTS", "DROP_CONCEPTS", "UPGRADE_EDGES", "EXPECTED")
+    }
+    chosen |= {f"export {kind}": query for kind, query in queries.EXPORT.items()}
+    with GraphDatabase.driver(bolt_url, notifications_min_severity="OFF") as driver:
+        for name, query in chosen.items():
+            given = {
+                key: {} if key == "w" else [] if re.search(rf"UNWIND \${key}\b", query) else 1
+                for key in re.findall(r"\$(\w+)", query)
+            }
+            plan = driver.execute_query(f"EXPLAIN {query}", given, database_="neo4j").summary.plan  # type: ignore[arg-type]
+            assert not [step for step in steps(plan) if "Scan" in step], name
+
+
+def steps(plan: Any) -> Iterator[str]:
+    yield plan["operatorType"]
+    for part in plan.get("children", []):
+        yield from steps(part)
 
 
 # an older format, written by the statements of that time

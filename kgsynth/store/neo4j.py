@@ -25,7 +25,7 @@ from kgsynth.store import KINDS, Change, FrontierItem, Row, Skeleton, TaskRecord
 from kgsynth.store.base import LoggedStore, checked_vectors
 from kgsynth.store.draft import Pair
 from kgsynth.store.neo4j_driver import Server, Session, batches
-from kgsynth.store.neo4j_format import FORMAT, faults, make_indexes, prepare
+from kgsynth.store.neo4j_format import FORMAT, faults, make_indexes, make_vector_index, prepare
 from kgsynth.store.neo4j_tx import Neo4jTx
 
 if TYPE_CHECKING:
@@ -55,10 +55,12 @@ class Neo4jStore(LoggedStore):
         clock: Callable[[], float] = time.time,
         as_is: bool = False,
     ) -> None:
-        """Connect and prepare the database (as_is: even if a constraint cannot be made). Raises ConfigError without the driver, StoreError without a server."""
+        """Connect and prepare the database (as_is: even if a constraint cannot be made). Raises ConfigError without the
+        driver, StoreError without a server."""
         self.url, self._clock = url, clock
         self._server = Server(url, auth, database)
         self._search = list(queries.NEAREST.values())  # the forms of a vector query that may work here
+        self._indexed = 0  # the width for which the vector index is known to be there
         try:
             prepare(self._server, as_is)
         except BaseException:
@@ -147,7 +149,7 @@ class Neo4jStore(LoggedStore):
                 tx.session.run(queries.PUT_EMBEDDINGS, rows=batch)
 
         self._write(put)
-        self._index_vectors(dim)
+        make_vector_index(self._server, dim)
 
     def embeddings(self) -> tuple[str, list[str], NDArray[np.float32]]:
         import numpy as np
@@ -171,6 +173,9 @@ class Neo4jStore(LoggedStore):
         dim = self._guard()["dim"]
         if not dim:
             return []
+        if dim != self._indexed:
+            make_vector_index(self._server, dim)
+            self._indexed = dim
         exact = Nearest(dim)
         query = exact.checked(np.asarray(vector)[None])[0][0]
         found = self._candidates(query.astype(float).tolist(), max(k, 1))
@@ -190,19 +195,6 @@ class Neo4jStore(LoggedStore):
                 self._search = [form]
                 return found
         raise StoreError(f"{refused}; nearest() needs the vector index of Neo4j 5.26 or later") from refused
-
-    def _index_vectors(self, dim: int) -> None:
-        """Make the vector index, or make it anew for another width, and wait until it is there. What is written later is in
-        it when the transaction ends."""
-        there = {row["name"]: row["dim"] for row in self._server.read(queries.SHOW_INDEXES)}
-        name = "concept_embedding"
-        if there.get(name) == dim:
-            return
-        if name in there:
-            self._server.write(lambda session: session.run(queries.DROP_VECTOR_INDEX))
-        config = {"vector.dimensions": dim, "vector.similarity_function": "cosine"}
-        self._server.write(lambda session: session.run(queries.VECTOR_INDEX, options={"indexConfig": config}))
-        self._server.read(queries.AWAIT_INDEXES)
 
     def put_tasks(self, tasks: Iterable[TaskRecord]) -> None:
         new = {task.id: task for task in tasks}
@@ -238,8 +230,8 @@ class Neo4jStore(LoggedStore):
         self, rows: Mapping[str, Sequence[Row]], state: Row, remove: Mapping[str, Sequence[int]] | None = None
     ) -> None:
         values = {name: state[name] for name in STATE if name in state} | {"copying": state.get("copying", "")}
-        if vectors := rows.get("embedding"):
-            values["dim"] = len(vectors[0]["vector"]) // 4
+        vectors = rows.get("embedding")
+        dim = len(vectors[0]["vector"]) // 4 if vectors else 0
 
         def put(tx: Neo4jTx) -> None:
             for kind, numbers in (remove or {}).items():
@@ -247,10 +239,10 @@ class Neo4jStore(LoggedStore):
             for kind in KINDS:
                 if new := rows.get(kind):
                     tx.put(kind, new)
-            tx.session.run(queries.SET_STATE, state=values)
+            tx.session.run(queries.SET_STATE, state={**values, "dim": tx.guard["dim"] or dim})
 
-        if not values["copying"] and (dim := values.get("dim") or self._guard()["dim"]):
-            self._index_vectors(dim)  # of a copy once, when all vectors are there: much faster than one by one
+        if not values["copying"] and (width := self._guard()["dim"] or dim):
+            make_vector_index(self._server, width)  # of a copy once, when all vectors are there: faster than one by one
         self._write(put, copying=True)
 
     def spellings(self) -> list[tuple[str, str]]:

@@ -25,6 +25,7 @@ T = TypeVar("T")
 PATIENCE = 120.0  # seconds for which reads and writes wait for a server that is away
 PAUSE = 0.5  # seconds between two attempts
 DRIVER_RETRIES = 5.0  # seconds for which the driver itself repeats a transaction
+LONGEST = 600.0  # seconds after which the server ends a transaction: a client that hangs, or whose host is gone, holds the lock
 WRITERS = 4  # transactions of one store that may write at once: they take turns at the lock, and waiting there holds a connection
 CONNECTIONS = 16
 STOPPED = ("Transaction.LockClientStopped", "Transaction.Terminated")  # by a server that shuts down; to the driver, final
@@ -66,8 +67,11 @@ class Server:
 
     def write(self, work: Callable[[Session], T]) -> T:
         """Run work(session) in one transaction, more than once if need be; its last run counts."""
+        from neo4j import unit_of_work
+
         begun = False
 
+        @unit_of_work(timeout=LONGEST)
         def run(tx: ManagedTransaction) -> T:
             nonlocal begun
             again, begun = begun, True

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
 from kgsynth.errors import StoreError
 from kgsynth.store import Row, queries
@@ -65,12 +66,26 @@ def make_indexes(server: Server) -> None:
         server.read(queries.AWAIT_INDEXES)
 
 
-def _make(server: Server, name: str, statement: str) -> None:
+def _make(server: Server, name: str, statement: str, **given: Any) -> None:
     try:
-        server.write(lambda session: session.run(statement))
+        server.write(lambda session: session.run(statement, **given))
     except StoreError:
-        if name in _missing(server):  # nobody else was making it at the same moment
+        if name not in {row["name"] for row in server.read(queries.SHOW_INDEXES)}:  # nobody else was making it
             raise
+
+
+def make_vector_index(server: Server, dim: int) -> None:
+    """The index for vectors of this width, in place of one for another, if it is not there; waits until it can be used. What
+    is written later is in it when the transaction ends."""
+    there = {row["name"]: row["dim"] for row in server.read(queries.SHOW_INDEXES)}
+    name = "concept_embedding"
+    if there.get(name) == dim:
+        return
+    if name in there:
+        server.write(lambda session: session.run(queries.DROP_VECTOR_INDEX))
+    config = {"vector.dimensions": dim, "vector.similarity_function": "cosine"}
+    _make(server, name, queries.VECTOR_INDEX, options={"indexConfig": config})
+    server.read(queries.AWAIT_INDEXES)
 
 
 def faults(server: Server) -> list[str]:

@@ -89,12 +89,14 @@ _CONCEPT = (
 )
 
 CONCEPT = f"""
-OPTIONAL MATCH (m:Merged {{fold: $id}})
-WITH coalesce(m.keep, $id) AS id MATCH (c:Concept {{id: id}}) RETURN {_CONCEPT} AS row"""
+OPTIONAL MATCH (m:Merged {{fold: $id}}) USING INDEX m:Merged(fold)
+WITH coalesce(m.keep, $id) AS id MATCH (c:Concept {{id: id}}) USING INDEX c:Concept(id) RETURN {_CONCEPT} AS row"""
 
 CONCEPTS = f"MATCH (c:Concept) RETURN {_CONCEPT} AS row ORDER BY c.n"
 
-CONCEPTS_BY_ID = f"UNWIND $ids AS id MATCH (c:Concept {{id: id}}) RETURN {_CONCEPT} AS row ORDER BY c.n"
+CONCEPTS_BY_ID = f"""
+UNWIND $ids AS id MATCH (c:Concept {{id: id}}) USING INDEX c:Concept(id)
+RETURN {_CONCEPT} AS row ORDER BY c.n"""
 
 FIND = f"MATCH (:Name {{key: $key}})<-[:CALLED]-(c:Concept) RETURN {_CONCEPT} AS row ORDER BY c.n"
 
@@ -102,7 +104,9 @@ SPELLINGS = "MATCH (c:Concept)-[:CALLED]->(name:Name) RETURN coalesce(name.whole
 
 LEVELS = "MATCH (c:Concept) RETURN c.id AS id, c.level AS level ORDER BY c.n"
 
-LEVELS_BY_ID = "UNWIND $ids AS id MATCH (c:Concept {id: id}) RETURN id, c.level AS level ORDER BY c.n"
+LEVELS_BY_ID = """
+UNWIND $ids AS id MATCH (c:Concept {id: id}) USING INDEX c:Concept(id)
+RETURN id, c.level AS level ORDER BY c.n"""
 
 _EDGE = "RETURN p.id AS parent, c.id AS child, r.spans AS spans ORDER BY r.n"
 
@@ -116,7 +120,7 @@ EDGES = f"MATCH (p:Concept)-[r:NARROWER]->(c:Concept) {_EDGE}"
 EDGES_BETWEEN = f"UNWIND $pairs AS pair {_BETWEEN} {_EDGE}"
 
 EDGES_OF = f"""
-OPTIONAL MATCH (m:Merged {{fold: $id}})
+OPTIONAL MATCH (m:Merged {{fold: $id}}) USING INDEX m:Merged(fold)
 WITH coalesce(m.keep, $id) AS id MATCH (:Concept {{id: id}})-[r:NARROWER]-(:Concept)
 WITH DISTINCT r, startNode(r) AS p, endNode(r) AS c {_EDGE}"""
 
@@ -129,7 +133,9 @@ SKELETON_EDGES = "MATCH (p:Concept)-[r:NARROWER]->(c:Concept) RETURN p.n AS pare
 
 SOURCES = "MATCH (s:Source) RETURN s ORDER BY s.n"
 
-SOURCES_BY_ID = "UNWIND $ids AS id MATCH (s:Source {id: id}) WITH DISTINCT s RETURN s ORDER BY s.n"
+SOURCES_BY_ID = """
+UNWIND $ids AS id MATCH (s:Source {id: id}) USING INDEX s:Source(id) WITH DISTINCT s
+RETURN s ORDER BY s.n"""
 
 DECISIONS = "MATCH (d:Decision) RETURN d ORDER BY d.n"
 
@@ -138,36 +144,43 @@ MATCH (o:Operation) WHERE o.op > $since
 RETURN o {n: o.op, .at, .kind, .note, .undoes, .concepts, .edges} AS row ORDER BY o.op LIMIT $limit"""
 
 OPERATION = """
-MATCH (o:Operation {op: $op})
+MATCH (o:Operation {op: $op}) USING INDEX o:Operation(op)
 RETURN o {n: o.op, .at, .kind, .note, .undoes, .concepts, .edges} AS row, o.before AS before"""
 
-RESULT = "MATCH (o:Operation {token: $token}) RETURN o.result AS result"
+RESULT = "MATCH (o:Operation {token: $token}) USING INDEX o:Operation(token) RETURN o.result AS result"
 
 # what a draft reads, each thing by its id
 
 READ = {
-    "kept": "UNWIND $kept AS id MATCH (m:Merged {fold: id}) RETURN 'kept' AS kind, {id: id, keep: m.keep} AS row",
+    "kept": """
+        UNWIND $kept AS id MATCH (m:Merged {fold: id}) USING INDEX m:Merged(fold)
+        RETURN 'kept' AS kind, {id: id, keep: m.keep} AS row""",
     "node": f"""
-        UNWIND $node AS id MATCH (c:Concept {{id: id}}) RETURN 'node' AS kind, {_CONCEPT} AS row""",
+        UNWIND $node AS id MATCH (c:Concept {{id: id}}) USING INDEX c:Concept(id)
+        RETURN 'node' AS kind, {_CONCEPT} AS row""",
     "level": """
-        UNWIND $level AS id MATCH (c:Concept {id: id}) RETURN 'level' AS kind, {id: id, level: c.level} AS row""",
+        UNWIND $level AS id MATCH (c:Concept {id: id}) USING INDEX c:Concept(id)
+        RETURN 'level' AS kind, {id: id, level: c.level} AS row""",
     "link": f"""
         UNWIND $link AS pair {_BETWEEN}
         RETURN 'link' AS kind, r {{parent: p.id, child: c.id, .n, .version, .spans}} AS row""",
     "children": """
-        UNWIND $children AS id MATCH (:Concept {id: id})-[r:NARROWER]->(there:Concept)
+        UNWIND $children AS id MATCH (c:Concept {id: id}) USING INDEX c:Concept(id)
+        MATCH (c)-[r:NARROWER]->(there:Concept)
         WITH id, there, r ORDER BY r.n
         WITH id, collect([there.id, there.level]) AS found
         RETURN 'children' AS kind, {id: id, there: found} AS row""",
     "parents": """
-        UNWIND $parents AS id MATCH (:Concept {id: id})<-[r:NARROWER]-(there:Concept)
+        UNWIND $parents AS id MATCH (c:Concept {id: id}) USING INDEX c:Concept(id)
+        MATCH (c)<-[r:NARROWER]-(there:Concept)
         WITH id, there, r ORDER BY r.n
         WITH id, collect([there.id, there.level]) AS found
         RETURN 'parents' AS kind, {id: id, there: found} AS row""",
     "queued": """
-        UNWIND $queued AS id MATCH (f:Frontier {concept: id}) RETURN 'queued' AS kind, properties(f) AS row""",
+        UNWIND $queued AS id MATCH (f:Frontier {concept: id}) USING INDEX f:Frontier(concept)
+        RETURN 'queued' AS kind, properties(f) AS row""",
     "vector": """
-        UNWIND $vector AS id MATCH (c:Concept {id: id}) WHERE c.embedding IS NOT NULL
+        UNWIND $vector AS id MATCH (c:Concept {id: id}) USING INDEX c:Concept(id) WHERE c.embedding IS NOT NULL
         RETURN 'vector' AS kind, {id: id, vector: c.embedding} AS row""",
     "source": "UNWIND $source AS id MATCH (:Source {id: id}) RETURN 'source' AS kind, {id: id} AS row",
     "decision": "UNWIND $decision AS id MATCH (:Decision {id: id}) RETURN 'decision' AS kind, {id: id} AS row",
@@ -176,9 +189,9 @@ READ = {
 EXPECTED = "\nUNION ALL\n".join(READ.values())
 
 REDIRECTS = """
-UNWIND $fold AS id MATCH (m:Merged {fold: id}) RETURN m
+UNWIND $fold AS id MATCH (m:Merged {fold: id}) USING INDEX m:Merged(fold) RETURN m
 UNION
-UNWIND $keep AS id MATCH (m:Merged {keep: id}) RETURN m"""
+UNWIND $keep AS id MATCH (m:Merged {keep: id}) USING INDEX m:Merged(keep) RETURN m"""
 
 # what a draft writes, in this order: together in one statement, or one part at a time where there is much of it
 
@@ -204,20 +217,20 @@ MERGE (name:Name {key: spelling.key}) ON CREATE SET name.whole = spelling.whole
 
 WRITE = {
     "sources": "UNWIND $w.sources AS row CREATE (s:Source) SET s = row",
-    "cut": "UNWIND $w.cut AS n MATCH ()-[r:NARROWER {n: n}]->() DELETE r",
+    "cut": "UNWIND $w.cut AS n MATCH ()-[r:NARROWER {n: n}]->() USING INDEX r:NARROWER(n) DELETE r",
     "retold": """
         UNWIND $w.retold AS row
         MATCH (t:Task)-[:TESTS]->(:Concept {id: row.fold})
-        MATCH (keep:Concept {id: row.keep})
+        MATCH (keep:Concept {id: row.keep}) USING INDEX keep:Concept(id)
         MERGE (t)-[:TESTS]->(keep)""",
-    "gone": f"UNWIND $w.gone AS id MATCH (c:Concept {{id: id}}) {_REMOVE_CONCEPT}",
+    "gone": f"UNWIND $w.gone AS id MATCH (c:Concept {{id: id}}) USING INDEX c:Concept(id) {_REMOVE_CONCEPT}",
     "created": f"""
         UNWIND $w.created AS row
         CREATE (c:Concept) SET c = row.fields, c:$(row.labels)
         WITH c, row {_ADD_NAMES % "CREATE"}""",
     "altered": f"""
         UNWIND $w.altered AS row
-        MATCH (c:Concept {{n: row.n}})
+        MATCH (c:Concept {{n: row.n}}) USING INDEX c:Concept(n)
         SET c += row.fields {_LABELLED}
         WITH c, row
         CALL (c, row) {{
@@ -228,14 +241,14 @@ WRITE = {
         WITH c, row {_ADD_NAMES % "MERGE"}""",
     "levels": """
         UNWIND $w.levels AS row
-        MATCH (c:Concept {id: row.id})
+        MATCH (c:Concept {id: row.id}) USING INDEX c:Concept(id)
         SET c.level = row.level
         REMOVE c:Level0:Level1:Level2:Level3:Level4:Level5
         SET c:$(row.label)""",
     "edges": """
         UNWIND $w.edges AS row
-        MATCH (p:Concept {id: row.parent})
-        MATCH (c:Concept {id: row.child})
+        MATCH (p:Concept {id: row.parent}) USING INDEX p:Concept(id)
+        MATCH (c:Concept {id: row.child}) USING INDEX c:Concept(id)
         MERGE (p)-[r:NARROWER]->(c)
         SET r = row.fields""",
     "stale": """
@@ -245,23 +258,26 @@ WRITE = {
         DELETE f""",
     "pages": """
         UNWIND $w.pages AS row
-        MATCH (c:Concept {id: row.child})
+        MATCH (c:Concept {id: row.child}) USING INDEX c:Concept(id)
         UNWIND row.sources AS id
-        MATCH (s:Source {id: id})
+        MATCH (s:Source {id: id}) USING INDEX s:Source(id)
         MERGE (c)-[:FOUND_IN]->(s)""",
-    "unmerged": "UNWIND $w.unmerged AS fold MATCH (m:Merged {fold: fold}) DELETE m",
+    "unmerged": "UNWIND $w.unmerged AS fold MATCH (m:Merged {fold: fold}) USING INDEX m:Merged(fold) DELETE m",
     "merged": "UNWIND $w.merged AS row CREATE (m:Merged) SET m = row",
-    "dequeued": "UNWIND $w.dequeued AS id MATCH (f:Frontier {concept: id}) DELETE f",
+    "dequeued": "UNWIND $w.dequeued AS id MATCH (f:Frontier {concept: id}) USING INDEX f:Frontier(concept) DELETE f",
     "queued": "UNWIND $w.queued AS row CREATE (f:Frontier) SET f = row",
-    "vectors": "UNWIND $w.vectors AS row MATCH (c:Concept {id: row.id}) SET c.embedding = row.vector",
+    "vectors": """
+        UNWIND $w.vectors AS row MATCH (c:Concept {id: row.id}) USING INDEX c:Concept(id)
+        SET c.embedding = row.vector""",
     "decisions": "UNWIND $w.decisions AS row CREATE (d:Decision) SET d = row",
     "retested": """
         UNWIND $w.retested AS id
-        MATCH (c:Concept {id: id})
+        MATCH (c:Concept {id: id}) USING INDEX c:Concept(id)
         CALL (c) { MATCH (:Task)-[r:TESTS]->(c) DELETE r }
         WITH c
         CALL (c) {
-            MATCH (t:Task) WHERE c.id IN t.concepts OR any(i IN t.concepts WHERE EXISTS { (:Merged {fold: i, keep: c.id}) })
+            MATCH (t:Task) WHERE c.id IN t.concepts OR any(i IN t.concepts
+            WHERE EXISTS { (:Merged {fold: i, keep: c.id}) })
             CREATE (t)-[:TESTS]->(c)
         }""",
     "operation": "UNWIND $w.operation AS row CREATE (o:Operation) SET o = row",
@@ -298,10 +314,10 @@ SET g.tokens = g.tokens + size(found)
 WITH found UNWIND found AS f
 RETURN {_ITEM} ORDER BY seq"""
 
-LEASED = f"MATCH (f:Frontier) WHERE f.state = 'leased' AND f.lease = $lease RETURN {_ITEM} ORDER BY seq"
+LEASED = f"MATCH (f:Frontier) WHERE f.state = 'leased' AND f.seq >= 0 AND f.lease = $lease RETURN {_ITEM} ORDER BY seq"
 
 RELEASE = """
-MATCH (f:Frontier) WHERE f.state = 'leased' AND f.owner = $owner
+MATCH (f:Frontier) WHERE f.state = 'leased' AND f.seq >= 0 AND f.owner = $owner
 SET f.state = 'waiting', f.owner = '', f.lease_until = 0.0, f.attempts = f.attempts + 1
 RETURN count(f) AS n"""
 
@@ -313,7 +329,9 @@ RETURN CASE WHEN f.state = 'leased' AND f.lease_until <= $now THEN 'waiting' ELS
 
 EMBEDDING_WIDTH = "MATCH (c:Concept) WHERE c.embedding IS NOT NULL RETURN size(c.embedding) AS dim LIMIT 1"
 
-PUT_EMBEDDINGS = "UNWIND $rows AS row MATCH (c:Concept {id: row.id}) SET c.embedding = row.vector"
+PUT_EMBEDDINGS = """
+UNWIND $rows AS row MATCH (c:Concept {id: row.id}) USING INDEX c:Concept(id)
+SET c.embedding = row.vector"""
 
 EMBEDDINGS = """
 MATCH (c:Concept) WHERE c.n > $after AND c.embedding IS NOT NULL
@@ -325,26 +343,26 @@ RETURN c.id AS id, c.embedding AS vector ORDER BY c.n"""
 
 NEAREST = {  # 5.x has the procedure only; Cypher 25 replaces it by the clause
     "procedure": f"CALL db.index.vector.queryNodes('concept_embedding', $k, $vector) YIELD node AS c {_BEST}",
-    "clause": f"MATCH (c:Concept) SEARCH c IN (VECTOR INDEX concept_embedding FOR $vector LIMIT $k) {_BEST}",
+    "clause": f"CYPHER 25 MATCH (c:Concept) SEARCH c IN (VECTOR INDEX concept_embedding FOR $vector LIMIT $k) {_BEST}",
 }
 
-TASK_NUMBERS = "UNWIND $ids AS id MATCH (t:Task {id: id}) RETURN id, t.n AS n"
+TASK_NUMBERS = "UNWIND $ids AS id MATCH (t:Task {id: id}) USING INDEX t:Task(id) RETURN id, t.n AS n"
 
 UNLINK_TASKS = "UNWIND $ids AS id MATCH (:Task {id: id})-[r:TESTS]->() DELETE r"
 
 LINK_TASKS = """
-UNWIND $ids AS id MATCH (t:Task {id: id})
+UNWIND $ids AS id MATCH (t:Task {id: id}) USING INDEX t:Task(id)
 UNWIND t.concepts AS concept
-OPTIONAL MATCH (m:Merged {fold: concept})
+OPTIONAL MATCH (m:Merged {fold: concept}) USING INDEX m:Merged(fold)
 WITH DISTINCT t, coalesce(m.keep, concept) AS concept
-OPTIONAL MATCH (c:Concept {id: concept})
+OPTIONAL MATCH (c:Concept {id: concept}) USING INDEX c:Concept(id)
 FOREACH (there IN CASE WHEN c IS NULL THEN [] ELSE [c] END | CREATE (t)-[:TESTS]->(there))
 RETURN count(*) > count(c) AS loose"""
 
 TASKS = "MATCH (t:Task) RETURN t ORDER BY t.n"
 
 TASKS_OF = """
-OPTIONAL MATCH (m:Merged {fold: $id})
+OPTIONAL MATCH (m:Merged {fold: $id}) USING INDEX m:Merged(fold)
 WITH coalesce(m.keep, $id) AS id MATCH (t:Task)-[:TESTS]->(:Concept {id: id}) RETURN t ORDER BY t.n"""
 
 # raw rows (`rows.py`), by kind: those after a number, those of some numbers; which numbers are taken; insert, replace, remove
@@ -389,17 +407,21 @@ EXPORT = _by_kind(
 )
 
 PICK = _by_kind(
-    "UNWIND $numbers AS n MATCH (x:{label} {{number}: n}) RETURN {row} AS row ORDER BY x.{number}",
-    f"UNWIND $numbers AS n MATCH (p:Concept)-[r:NARROWER {{n: n}}]->(c:Concept) RETURN {_EDGE_ROW} AS row ORDER BY r.n",
+    """
+        UNWIND $numbers AS n MATCH (x:{label} {{number}: n}) USING INDEX x:{label}({number})
+        RETURN {row} AS row ORDER BY x.{number}""",
     f"""
-    UNWIND $numbers AS n MATCH (c:Concept {{n: n}}) WHERE c.embedding IS NOT NULL
+        UNWIND $numbers AS n
+        MATCH (p:Concept)-[r:NARROWER {{n: n}}]->(c:Concept) USING INDEX r:NARROWER(n) RETURN {_EDGE_ROW} AS row ORDER BY r.n""",
+    f"""
+    UNWIND $numbers AS n MATCH (c:Concept {{n: n}}) USING INDEX c:Concept(n) WHERE c.embedding IS NOT NULL
     RETURN {_VECTOR_ROW} AS row ORDER BY c.n""",
 )
 
 TAKEN = _by_kind(
-    "UNWIND $numbers AS n MATCH (x:{label} {{number}: n}) RETURN n",
-    "UNWIND $numbers AS n MATCH ()-[r:NARROWER {n: n}]->() RETURN n",
-    "UNWIND $numbers AS n MATCH (c:Concept {n: n}) RETURN n",
+    "UNWIND $numbers AS n MATCH (x:{label} {{number}: n}) USING INDEX x:{label}({number}) RETURN n",
+    "UNWIND $numbers AS n MATCH ()-[r:NARROWER {n: n}]->() USING INDEX r:NARROWER(n) RETURN n",
+    "UNWIND $numbers AS n MATCH (c:Concept {n: n}) USING INDEX c:Concept(n) RETURN n",
 )
 
 INSERT = _by_kind(
@@ -410,32 +432,39 @@ INSERT = _by_kind(
     MATCH (c:Concept {id: row.child}) USING INDEX c:Concept(id)
     CREATE (p)-[r:NARROWER]->(c) SET r = row.fields
     RETURN count(*) AS written""",
-    "UNWIND $rows AS row MATCH (c:Concept {n: row.n}) SET c.embedding = row.vector",
+    "UNWIND $rows AS row MATCH (c:Concept {n: row.n}) USING INDEX c:Concept(n) SET c.embedding = row.vector",
 )
 
 REPLACE = _by_kind(
-    "UNWIND $rows AS row MATCH (x:{label} {{number}: row.{number}}) SET x = row", "", INSERT["embedding"]
+    "UNWIND $rows AS row MATCH (x:{label} {{number}: row.{number}}) USING INDEX x:{label}({number}) SET x = row",
+    "",
+    INSERT["embedding"],
 )
 
 DROP = _by_kind(
-    "UNWIND $numbers AS n MATCH (x:{label} {{number}: n}) DETACH DELETE x",
-    "UNWIND $numbers AS n MATCH ()-[r:NARROWER {n: n}]->(c:Concept) WITH r, c.id AS child DELETE r RETURN DISTINCT child",
-    "UNWIND $numbers AS n MATCH (c:Concept {n: n}) REMOVE c.embedding",
+    "UNWIND $numbers AS n MATCH (x:{label} {{number}: n}) USING INDEX x:{label}({number}) DETACH DELETE x",
+    """
+        UNWIND $numbers AS n MATCH ()-[r:NARROWER {n: n}]->(c:Concept) USING INDEX r:NARROWER(n)
+        WITH r, c.id AS child DELETE r RETURN DISTINCT child""",
+    "UNWIND $numbers AS n MATCH (c:Concept {n: n}) USING INDEX c:Concept(n) REMOVE c.embedding",
 )
 
-DROP_CONCEPTS = f"UNWIND $numbers AS n MATCH (c:Concept {{n: n}}) {_REMOVE_CONCEPT}"
+DROP_CONCEPTS = f"UNWIND $numbers AS n MATCH (c:Concept {{n: n}}) USING INDEX c:Concept(n) {_REMOVE_CONCEPT}"
 
 # from format 1, which had no levels, no log, no sources on edges
 
 OLD_CONCEPTS = "MATCH (c:Concept) RETURN c.id AS id, c.domain AS domain, c.atomic AS atomic ORDER BY c.n"
 
 OLD_EDGES = """
-MATCH (p:Concept)-[r:NARROWER]->(c:Concept) RETURN r.n AS n, p.id AS parent, c.id AS child, r.spans AS spans ORDER BY r.n"""
+MATCH (p:Concept)-[r:NARROWER]->(c:Concept)
+RETURN r.n AS n, p.id AS parent, c.id AS child, r.spans AS spans ORDER BY r.n"""
 
 UPGRADE_CONCEPTS = f"""
-UNWIND $rows AS row MATCH (c:Concept {{id: row.id}}) SET c.level = row.level {_LABELLED}"""
+UNWIND $rows AS row MATCH (c:Concept {{id: row.id}}) USING INDEX c:Concept(id) SET c.level = row.level {_LABELLED}"""
 
-UPGRADE_EDGES = "UNWIND $rows AS row MATCH ()-[r:NARROWER {n: row.n}]->() SET r.sources = row.sources"
+UPGRADE_EDGES = """
+UNWIND $rows AS row MATCH ()-[r:NARROWER {n: row.n}]->() USING INDEX r:NARROWER(n)
+SET r.sources = row.sources"""
 
 UPGRADE_FRONTIER = """
 MATCH (f:Frontier) SET f.token = 0, f.owner = '', f.lease_until = 0.0,
