@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -101,15 +102,16 @@ def _state(store: GraphStore) -> dict[str, Any]:
     return {name: value for name, value in store.state().items() if name != "format"}
 
 
-def there_and_back(folder: Path, start: str, kills: int, seconds: float) -> list[dict[str, Any]]:
-    """Into an empty server and back. `seconds` is about how long one way takes."""
+def there_and_back(folder: Path, start: str, kills: int, seconds: Sequence[float]) -> list[dict[str, Any]]:
+    """Into an empty server and back. `seconds` is about how long each way takes."""
     draw, told = random.Random(kills), []
     server = local.start(folder / f"neo4j-{kills}", heap="2g")
     try:
         end = f"sqlite:{folder / f'back-{kills}.sqlite'}"
-        for way, src, dst in (("embedded -> Neo4j", start, server.url), ("Neo4j -> embedded", server.url, end)):
-            for _ in range(kills):
-                told.append({"way": way} | push(src, dst, kill_after=draw.uniform(0.2, 0.7) * seconds))
+        ways = (("embedded -> Neo4j", start, server.url), ("Neo4j -> embedded", server.url, end))
+        for (way, src, dst), long in zip(ways, seconds, strict=True):
+            for kill in range(kills):
+                told.append({"way": way} | push(src, dst, kill_after=draw.uniform(0.1, 0.2) * long * (1 + kill)))
             told.append({"way": way} | push(src, dst))
         told.append({"kills": kills, "identical": same(start, end)})
     finally:
@@ -127,8 +129,9 @@ def main() -> None:
         start = f"sqlite:{folder / 'start.sqlite'}"
         make(start, args.concepts)
         print(json.dumps({"made": args.concepts, "seconds": round(time.monotonic() - started, 1)}), flush=True)
-        whole = there_and_back(folder, start, 0, 0)
-        interrupted = there_and_back(folder, start, args.kills, whole[0]["seconds"]) if args.kills else []
+        whole = there_and_back(folder, start, 0, (0, 0))
+        lasted = [row["seconds"] for row in whole if "way" in row]
+        interrupted = there_and_back(folder, start, args.kills, lasted) if args.kills else []
         for row in (*whole, *interrupted):
             print(json.dumps(row))
 
