@@ -78,7 +78,8 @@ def replayed(store: GraphStore, did: Iterable[Did]) -> DagModel:
 
 
 def ends(dice: random.Random, n: int) -> tuple:
-    return tuple(edge(*dice.sample(NAMES, 2), *dice.choices(SPANS, k=dice.randrange(3))) for _ in range(n))
+    pairs = [dice.sample(NAMES, 2) for _ in range(n)]
+    return tuple(edge(parent, child, *dice.choices(SPANS, k=dice.randrange(3))) for parent, child in pairs)
 
 
 def test_edges_in_both_directions_leave_a_dag(crew: Crew, turns: int) -> None:
