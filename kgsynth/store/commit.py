@@ -131,9 +131,8 @@ class _Commit:
         spans = folded_spans(((e.parent, e.child, e.spans) for e in edges), draft.kept)
         draft.need_levels(end for pair in spans for end in pair)
         draft.need_links(spans)
-        searched = [(p, c) for p, c in spans if draft.level.get(p, -1) >= draft.level.get(c, 1 << 60)]
-        draft.need_children([c for _, c in searched])
-        draft.need_parents([p for p, c in searched if draft.children.get(c)])
+        doubtful = [(p, c) for p, c in spans if draft.level.get(p, -1) >= draft.level.get(c, 1 << 60)]
+        draft.need_parents([p for p, c in doubtful if draft.children.get(c, True)])
         for pair, found in spans.items():
             self._edge(pair, found, cap)
 

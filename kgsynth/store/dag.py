@@ -3,8 +3,8 @@
 A concept's level is the longest path from a root to it, so every edge leads to a higher level. Hence:
 
 * an edge whose parent is on a lower level than its child cannot close a cycle: accepted at once, no level changes;
-* any other edge is searched for a way child -> ... -> parent from both ends in turn, always the smaller rim, and only
-  between the levels of the two: nothing outside can be on such a way;
+* any other edge is searched for a way child -> ... -> parent from both ends in turn, the rim that promises less work, and
+  only between the levels of the two: nothing outside can be on such a way;
 * an accepted edge raises the levels below it, a removed one lowers them. Concepts are visited in the order of their old
   levels, which is a topological order of all that changes, so each is visited once.
 
@@ -25,6 +25,7 @@ from typing import Protocol
 from kgsynth.errors import StoreError
 
 Ids = dict[str, None]  # an ordered set
+WIDER = 8  # so much wider than the lower rim of a search may the upper one get: few parents, but sometimes thousands of children
 
 
 class Ordered(Protocol):
@@ -50,13 +51,13 @@ def path(graph: Ordered, start: str, goal: str, *, direct: bool = True) -> tuple
     if start == goal:
         return (start,)
     level, top, bottom = graph.level, graph.level[start], graph.level[goal]
-    if top >= bottom:
+    if top >= bottom or not graph.children.get(start, True):  # a new concept has nothing below it
         return ()
     below: dict[str, str | None] = {start: None}  # id -> the id it was reached from, towards start
     above: dict[str, str | None] = {goal: None}  # the same, towards goal
     down, up = [start], [goal]
     while down and up:
-        if len(down) <= len(up):
+        if WIDER * len(down) < len(up):
             graph.need_children(down)
             steps = ((here, there) for here in down for there in graph.children[here])
             inside = ((here, there) for here, there in steps if level[there] < bottom or there == goal)
