@@ -159,16 +159,16 @@ def test_a_closed_store_says_so(store: GraphStore) -> None:
 
 
 def test_bulk(store: GraphStore) -> None:
-    """2,000 concepts and 6,000 edges in one change; the shuffled directions make some of them refused."""
+    """1,000 concepts and 3,000 edges in one change; the shuffled directions make some of them refused."""
     dice = random.Random(0)
-    concepts = [concept(f"bulk {i}", aliases=(f"alias {i}",)) for i in range(2000)]
-    pairs = {(dice.randrange(i), i) for i in range(1, 2000) for _ in range(3)}
+    concepts = [concept(f"bulk {i}", aliases=(f"alias {i}",)) for i in range(1000)]
+    pairs = {(dice.randrange(i), i) for i in range(1, 1000) for _ in range(3)}
     back = [(c, p) for p, c in dice.sample(sorted(pairs), 50)]
     edges = tuple(edge(concepts[p], concepts[c]) for p, c in [*sorted(pairs), *back])
     result = store.commit(Change(concepts=tuple(concepts), edges=edges))
-    assert (len(result.added), len(result.linked)) == (2000, len(pairs))
+    assert (len(result.added), len(result.linked)) == (1000, len(pairs))
     assert len(result.refused) == 50
     assert store.levels() == longest_paths([c.id for c in concepts], [(e.parent, e.child) for e in store.edges()])
-    assert store.find("alias 1711") == [concepts[1711]]
+    assert store.find("alias 711") == [concepts[711]]
     store.undo(1)
-    assert store.concepts() == store.edges() == store.find("alias 1711") == []
+    assert store.concepts() == store.edges() == store.find("alias 711") == []

@@ -154,7 +154,7 @@ def test_random_operations_do_what_the_naive_model_does(url: str, fresh: Callabl
 def test_every_operation_can_be_undone_by_following_the_advice(url: str, fresh: Callable[[], GraphStore]) -> None:
     """And what was undone on the way can be done again, which gives the graph as it was."""
 
-    @examples(url, 60, 6)
+    @examples(url, 60, 4)
     @given(steps, st.integers(0, 30))
     def run(steps: list[Step], which: int) -> None:
         store = fresh()
@@ -182,7 +182,7 @@ def compare_graph(store: GraphStore, model: DagModel) -> None:
 
 
 def test_what_a_reader_reads_again_after_touched_is_all_that_changed(url: str, fresh: Callable[[], GraphStore]) -> None:
-    @examples(url, 40, 5)
+    @examples(url, 40, 3)
     @given(steps)
     def run(steps: list[Step]) -> None:
         store = fresh()

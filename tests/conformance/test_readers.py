@@ -41,8 +41,8 @@ def test_concepts_and_edges_by_key_come_in_order_and_once(store: GraphStore) -> 
 
 
 def test_many_keys_at_once(store: GraphStore) -> None:
-    concepts = [concept(f"n{i}") for i in range(3000)]
-    links = [edge(concepts[i // 2], concepts[i]) for i in range(1, 3000)]
+    concepts = [concept(f"n{i}") for i in range(1500)]
+    links = [edge(concepts[i // 2], concepts[i]) for i in range(1, 1500)]
     store.commit(Change(concepts=tuple(concepts), edges=tuple(links)))
     assert store.concepts([c.id for c in reversed(concepts)]) == concepts
     assert store.edges([(e.parent, e.child) for e in links]) == links
