@@ -207,6 +207,7 @@ class Agents:
                 enqueue=tuple(FrontierItem(concept=c.id, depth=item.depth + 1) for c in change.concepts if deeper),
                 done=(concept.id,),
                 leases=(item,),
+                note=f"research of {concept.name}",
                 max_concepts=self.max_concepts,
             )
         }

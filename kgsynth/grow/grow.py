@@ -135,7 +135,9 @@ def plant(graph: ConceptGraph, seeds: Sequence[Seed]) -> None:
         raise ConfigError('[grow] seeds is empty: name at least one, e.g. {name = "text processing", domain = "text"}')
     new = tuple(c for c in concepts if c not in graph)
     if new:
-        graph.commit(Change(concepts=new, enqueue=tuple(FrontierItem(concept=c.id, depth=0) for c in new)))
+        graph.commit(
+            Change(concepts=new, enqueue=tuple(FrontierItem(concept=c.id, depth=0) for c in new), note="seeds")
+        )
 
 
 def _dedup(graph: ConceptGraph, embedder: Embedder, config: DedupConfig) -> Dedup:
