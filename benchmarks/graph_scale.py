@@ -53,7 +53,7 @@ LEVELS_UP_TO = 100_000  # concepts, for levels to be worked out from scratch
 PUSHED = (10_000, 50_000)  # concepts, into Neo4j
 VECTORS = (100_000, 300_000)  # of DIM numbers
 DIM = 384  # as all-MiniLM-L6-v2 has
-SCREEN = Console(stderr=True)
+SCREEN = Console(stderr=True, width=None if sys.stderr.isatty() else 150)
 
 
 def main() -> int:
@@ -124,9 +124,10 @@ class Bench:
         self._in_turn(graphs)
         checks = {str(graph.size): graph.check() for graph in graphs}
         pushed = self._neo4j(checks) if self.args.neo4j else []
+        self._rivals([graph.planted for graph in graphs])
         return {
             "sizes": self.sizes, "edges_per_commit": graphs[0].edges, "merges_per_commit": graphs[0].merges,
-            "open": opened, "checks": checks, "pushed": pushed, "rival_bytes": self._rivals([graph.planted for graph in graphs]),
+            "open": opened, "checks": checks, "pushed": pushed,
             "times": self.samples.summary(), "nearest": [nearest(n) for n in ((3_000,) if self.args.quick else VECTORS)],
             "load": round(os.getloadavg()[0], 1), "cores": os.cpu_count(),
         }  # fmt: skip
@@ -183,21 +184,14 @@ class Bench:
             server.stop()
         return pushed
 
-    def _rivals(self, planted: Sequence[Skeleton]) -> dict[str, dict[str, int]]:
-        """Times are added to the samples. Returns rival -> size -> bytes in memory for each concept."""
-        used: dict[str, dict[str, int]] = defaultdict(dict)
+    def _rivals(self, planted: Sequence[Skeleton]) -> None:
         for rival in rivals.ALL:
             few = [_first(planted[0], 1000)] if rival is rivals.WholeGraph and self.sizes[0] > 1000 else []
             for skeleton in (*few, *planted):
-                if (size := len(skeleton.ids)) <= rival.up_to:
-                    before = anonymous_bytes()
-                    held = rival(skeleton)
-                    used[rival.name][str(size)] = round((anonymous_bytes() - before) / size)
-                    self._rival(held, grown.Edits(skeleton, seed=1))
-                    SCREEN.log(f"{rival.name} at {size:,}")
-                    del held
+                if len(skeleton.ids) <= rival.up_to:
+                    self._rival(rival(skeleton), grown.Edits(skeleton, seed=1))
                     gc.collect()
-        return dict(used)
+                    SCREEN.log(f"{rival.name} at {len(skeleton.ids):,}")
 
     def _rival(self, held: Any, edits: grown.Edits) -> None:
         size, seconds = len(edits.ids), self.args.seconds / 4
@@ -319,12 +313,12 @@ def probe(path: Path) -> dict[str, float]:
     with path.open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # not in the operating system's cache
-    base, start = anonymous_bytes(), time.perf_counter()
+    used, start = anonymous_bytes(), time.perf_counter()
 
     def done(step: str) -> None:
-        nonlocal start
-        found[f"{step}_s"], found[f"{step}_bytes"] = time.perf_counter() - start, anonymous_bytes() - base
-        start = time.perf_counter()
+        nonlocal used, start
+        found[f"{step}_s"], found[f"{step}_bytes"] = time.perf_counter() - start, anonymous_bytes() - used
+        used, start = anonymous_bytes(), time.perf_counter()
 
     store = EmbeddedStore(path)
     first = store.export("concept", limit=1)[0]["id"]
@@ -334,9 +328,11 @@ def probe(path: Path) -> dict[str, float]:
     graph.children(first)
     graph.level(first)
     done("graph")
-    del graph
     skeleton = store.skeleton()
     done("skeleton")
+    rival = rivals.Networkx(skeleton)
+    done("networkx")
+    del graph, rival
     return found | {"concepts": len(skeleton.ids), "edges": len(skeleton.parents), "levels": int(skeleton.levels.max())}
 
 
@@ -420,10 +416,9 @@ def _open_table(result: dict[str, Any], sizes: Sequence[str]) -> Table:
     table.add_row(
         "file, bytes for each concept", *(f"{found['file_bytes'] / found['concepts']:,.0f}" for found in opened)
     )
-    per = [(found["graph_bytes"] / found["concepts"]) for found in opened]
-    table.add_row("ConceptGraph in memory, bytes for each concept", *(f"{bytes_:,.0f}" for bytes_ in per))
-    for name, used in result["rival_bytes"].items():
-        table.add_row(f"{name}, the same", *(f"{used[size]:,}" if size in used else "" for size in sizes))
+    for label, name in (("ConceptGraph", "graph"), ("a networkx DiGraph of the ids", "networkx")):
+        per = (found[f"{name}_bytes"] / found["concepts"] for found in opened)
+        table.add_row(f"{label} in memory, bytes for each concept", *(f"{used:,.0f}" for used in per))
     table.add_row("levels", *(str(found["levels"]) for found in opened))
     return table
 
