@@ -10,8 +10,8 @@ durable when its time is taken (`synchronous=FULL`); all but the single edges ar
 the graphs stay as large as they are. Rivals get edges of the same kind, in memory. At the end each graph is checked: no cycle
 (scipy), exactly the edges that it should have, and levels as they come out from scratch.
 
-CPU is what this process spent; wall time is also what the disk and other programs took. Ends with one JSON line; exit code 1
-when a check fails.
+CPU is what this process spent; wall time is also what the disk and other programs took. The garbage collector is off while
+something is timed, as in timeit. Ends with one JSON line; exit code 1 when a check fails.
 """
 
 from __future__ import annotations
