@@ -28,7 +28,10 @@ DRIVER_RETRIES = 5.0  # seconds for which the driver itself repeats a transactio
 LONGEST = 600.0  # seconds after which the server ends a transaction: a client that hangs, or whose host is gone, holds the lock
 WRITERS = 4  # transactions of one store that may write at once: they take turns at the lock, and waiting there holds a connection
 CONNECTIONS = 16
-STOPPED = ("Transaction.LockClientStopped", "Transaction.Terminated")  # by a server that shuts down; to the driver, final
+STOPPED = (
+    "Transaction.LockClientStopped",
+    "Transaction.Terminated",
+)  # by a server that shuts down; to the driver, final
 FETCH = 10_000  # records per round trip
 
 

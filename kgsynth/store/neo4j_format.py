@@ -108,7 +108,7 @@ def _from_format_1(server: Server) -> None:
     edges = [record.data() for record in server.read(queries.OLD_EDGES)]
     levels = levels_of([c["id"] for c in concepts], [(e["parent"], e["child"]) for e in edges])
     _upgrade(server, queries.UPGRADE_CONCEPTS, [_concept(row, levels[row["id"]]) for row in concepts])
-    _upgrade(server, queries.UPGRADE_EDGES, [{"n": row["n"], "sources": _sources(row["spans"])} for row in edges])
+    _upgrade(server, queries.UPGRADE_EDGES, [_edge(row) for row in edges])
     server.write(_finish)
 
 
@@ -134,5 +134,6 @@ def _concept(row: Row, level: int) -> Row:
     return {"id": row["id"], "level": level, "labels": labels}
 
 
-def _sources(spans: str) -> list[str]:
-    return list(dict.fromkeys(span["source"] for span in json.loads(spans)))
+def _edge(row: Row) -> Row:
+    sources = list(dict.fromkeys(span["source"] for span in json.loads(row["spans"])))
+    return {"parent": row["parent"], "child": row["child"], "sources": sources}

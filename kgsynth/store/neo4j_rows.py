@@ -47,8 +47,10 @@ def drop(session: Session, kind: str, numbers: Collection[int]) -> None:
 
 def put(session: Session, kind: str, new: Sequence[Row]) -> None:
     """Write rows with what hangs on them; one whose number is taken is replaced."""
+    numbers = [row["n"] for row in new]
+    asked = (session.run(queries.TAKEN[kind], numbers=batch) for batch in batches(numbers, BATCH))
+    taken = {record["n"] for found in asked for record in found}
     for batch in batches(new, BATCH):
-        taken = {record["n"] for record in session.run(queries.TAKEN[kind], numbers=[row["n"] for row in batch])}
         if kind == "concept":
             _put_concepts(session, batch, taken)
         elif kind == "edge":
@@ -58,9 +60,11 @@ def put(session: Session, kind: str, new: Sequence[Row]) -> None:
 
 
 def _put_nodes(session: Session, kind: str, new: Sequence[Row], taken: Collection[int]) -> None:
-    for query, there in ((queries.INSERT[kind], False), (queries.REPLACE[kind], True)):
-        if chosen := [stored(kind, row) for row in new if (row["n"] in taken) is there]:
-            session.run(query, rows=chosen)
+    fresh = [stored(kind, row) for row in new if row["n"] not in taken]
+    if fresh and kind != "embedding":  # which is no node of its own
+        session.run(queries.INSERT[kind], rows=fresh)
+    if old := {str(row["n"]): stored(kind, row) for row in new if row["n"] in taken}:
+        session.run(queries.REPLACE[kind], rows=old, numbers=[int(n) for n in old])
     if kind == "task":
         link_tasks(session, [row["id"] for row in new])
 
@@ -73,6 +77,8 @@ def link_tasks(session: Session, ids: Sequence[str]) -> None:
 
 
 def _put_concepts(session: Session, new: Sequence[Row], taken: Collection[int]) -> None:
+    if renamed := {str(row["n"]): row["id"] for row in new if row["n"] in taken}:
+        session.run(queries.RENAME_CONCEPTS, ids=renamed, numbers=[int(n) for n in renamed])
     for part, there in (("created", False), ("altered", True)):
         chosen = [
             concept(row["id"], Node(rows.to_concept(row), row["n"], row["version"]), row["level"])
@@ -86,7 +92,7 @@ def _put_concepts(session: Session, new: Sequence[Row], taken: Collection[int]) 
 
 
 def _put_edges(session: Session, new: Sequence[Row], taken: Collection[int]) -> None:
-    drop(session, "edge", taken)
+    drop(session, "edge", [row["n"] for row in new if row["n"] in taken])
     links = {(row["parent"], row["child"]): Link(rows.to_json(row["spans"]), row["n"], row["version"]) for row in new}
     made = session.run(queries.INSERT["edge"], rows=[edge(*both) for both in links.items()])
     if made[0]["written"] < len(links):
@@ -111,7 +117,7 @@ def concept(concept_id: str, node: Node, level: int) -> Row:
     """A concept for the statements "created" and "altered" of `queries.WRITE`."""
     labels = concept_labels(level=level, atomic=node.concept.atomic, domain=node.concept.domain)
     keys = [{"key": name_key(key), "whole": key if len(key) > LONGEST_KEY else None} for key in node.concept.keys]
-    return {"n": node.n, "fields": concept_row(concept_id, node, level), "labels": labels, "keys": keys}
+    return {"fields": concept_row(concept_id, node, level), "labels": labels, "keys": keys}
 
 
 def name_key(key: str) -> str:
@@ -147,7 +153,7 @@ def stored(kind: str, row: Row) -> Row:
         before = row["before"] if isinstance(row["before"], str) else json.dumps(row["before"], ensure_ascii=False)
         return {"op": row["n"], **_without_n(row), "before": before}
     if kind == "embedding":
-        return {"n": row["n"], "vector": to_floats(row["vector"])}
+        return {"vector": to_floats(row["vector"])}
     return row
 
 

@@ -231,7 +231,7 @@ def _parts(draft: Draft, loose: bool) -> dict[str, list[Any]]:
     children = dict.fromkeys(child for _, child in written.edges)
     return {
         "sources": written.sources,
-        "cut": draft.cut_numbers(),
+        "cut": [pair for pair, link in written.edges.items() if link is None],
         "retold": [{"fold": fold, "keep": keep[0]} for fold, keep in written.merged.items() if keep and fold in gone],
         "gone": gone,
         "created": [neo4j_rows.concept(i, there[i], draft.level[i]) for i in created],

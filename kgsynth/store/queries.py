@@ -2,14 +2,16 @@
 
 The model, as the Browser shows it:
 
-    (:Concept)-[:NARROWER {spans, sources}]->(:Concept)   coarse -> fine; the spans that justify it as a JSON list, the ids of their pages
+    (:Concept)-[:NARROWER {spans, sources}]->(:Concept)   coarse -> fine; its quotes as a JSON list, and the ids of their pages
     (:Concept)-[:FOUND_IN]->(:Source)                     the pages that its incoming edges quote
     (:Concept)-[:CALLED]->(:Name {key})                   every normalised spelling
     (:Task)-[:TESTS]->(:Concept)
-    (:Decision), (:Frontier), (:Merged), (:Operation), (:Guard)   records, work queue, redirects, the log, lock and counters
+    (:Decision) (:Frontier) (:Merged) (:Operation)        records, the work queue, redirects of folded ids, the log
+    (:Guard)                                              the lock and the counters
 
-`n` (a Frontier's `seq`, an Operation's `op`) numbers things in the order of insertion. Needs Neo4j 5.26 or later (scoped CALL, dynamic
-labels). What a transaction reads about ids returns one map, `row`, under a `kind`, so that several statements can be asked at once.
+`n` (a Frontier's `seq`, an Operation's `op`) numbers things in the order of insertion. Needs Neo4j 5.26 or later (scoped
+CALL, dynamic labels). Every lookup says USING INDEX SEEK: a plan made while the graph was empty is kept for a while, and a
+planner that expects nothing may read a whole index for each row.
 """
 
 from __future__ import annotations
@@ -89,13 +91,13 @@ _CONCEPT = (
 )
 
 CONCEPT = f"""
-OPTIONAL MATCH (m:Merged {{fold: $id}}) USING INDEX m:Merged(fold)
-WITH coalesce(m.keep, $id) AS id MATCH (c:Concept {{id: id}}) USING INDEX c:Concept(id) RETURN {_CONCEPT} AS row"""
+OPTIONAL MATCH (m:Merged {{fold: $id}}) USING INDEX SEEK m:Merged(fold)
+WITH coalesce(m.keep, $id) AS id MATCH (c:Concept {{id: id}}) USING INDEX SEEK c:Concept(id) RETURN {_CONCEPT} AS row"""
 
 CONCEPTS = f"MATCH (c:Concept) RETURN {_CONCEPT} AS row ORDER BY c.n"
 
 CONCEPTS_BY_ID = f"""
-UNWIND $ids AS id MATCH (c:Concept {{id: id}}) USING INDEX c:Concept(id)
+UNWIND $ids AS id MATCH (c:Concept {{id: id}}) USING INDEX SEEK c:Concept(id)
 RETURN {_CONCEPT} AS row ORDER BY c.n"""
 
 FIND = f"MATCH (:Name {{key: $key}})<-[:CALLED]-(c:Concept) RETURN {_CONCEPT} AS row ORDER BY c.n"
@@ -105,14 +107,14 @@ SPELLINGS = "MATCH (c:Concept)-[:CALLED]->(name:Name) RETURN coalesce(name.whole
 LEVELS = "MATCH (c:Concept) RETURN c.id AS id, c.level AS level ORDER BY c.n"
 
 LEVELS_BY_ID = """
-UNWIND $ids AS id MATCH (c:Concept {id: id}) USING INDEX c:Concept(id)
+UNWIND $ids AS id MATCH (c:Concept {id: id}) USING INDEX SEEK c:Concept(id)
 RETURN id, c.level AS level ORDER BY c.n"""
 
 _EDGE = "RETURN p.id AS parent, c.id AS child, r.spans AS spans ORDER BY r.n"
 
 _BETWEEN = """
-MATCH (p:Concept {id: pair[0]}) USING INDEX p:Concept(id)
-MATCH (c:Concept {id: pair[1]}) USING INDEX c:Concept(id)
+MATCH (p:Concept {id: pair[0]}) USING INDEX SEEK p:Concept(id)
+MATCH (c:Concept {id: pair[1]}) USING INDEX SEEK c:Concept(id)
 MATCH (p)-[r:NARROWER]->(c)"""
 
 EDGES = f"MATCH (p:Concept)-[r:NARROWER]->(c:Concept) {_EDGE}"
@@ -120,7 +122,7 @@ EDGES = f"MATCH (p:Concept)-[r:NARROWER]->(c:Concept) {_EDGE}"
 EDGES_BETWEEN = f"UNWIND $pairs AS pair {_BETWEEN} {_EDGE}"
 
 EDGES_OF = f"""
-OPTIONAL MATCH (m:Merged {{fold: $id}}) USING INDEX m:Merged(fold)
+OPTIONAL MATCH (m:Merged {{fold: $id}}) USING INDEX SEEK m:Merged(fold)
 WITH coalesce(m.keep, $id) AS id MATCH (:Concept {{id: id}})-[r:NARROWER]-(:Concept)
 WITH DISTINCT r, startNode(r) AS p, endNode(r) AS c {_EDGE}"""
 
@@ -134,7 +136,7 @@ SKELETON_EDGES = "MATCH (p:Concept)-[r:NARROWER]->(c:Concept) RETURN p.n AS pare
 SOURCES = "MATCH (s:Source) RETURN s ORDER BY s.n"
 
 SOURCES_BY_ID = """
-UNWIND $ids AS id MATCH (s:Source {id: id}) USING INDEX s:Source(id) WITH DISTINCT s
+UNWIND $ids AS id MATCH (s:Source {id: id}) USING INDEX SEEK s:Source(id) WITH DISTINCT s
 RETURN s ORDER BY s.n"""
 
 DECISIONS = "MATCH (d:Decision) RETURN d ORDER BY d.n"
@@ -144,43 +146,43 @@ MATCH (o:Operation) WHERE o.op > $since
 RETURN o {n: o.op, .at, .kind, .note, .undoes, .concepts, .edges} AS row ORDER BY o.op LIMIT $limit"""
 
 OPERATION = """
-MATCH (o:Operation {op: $op}) USING INDEX o:Operation(op)
+MATCH (o:Operation {op: $op}) USING INDEX SEEK o:Operation(op)
 RETURN o {n: o.op, .at, .kind, .note, .undoes, .concepts, .edges} AS row, o.before AS before"""
 
-RESULT = "MATCH (o:Operation {token: $token}) USING INDEX o:Operation(token) RETURN o.result AS result"
+RESULT = "MATCH (o:Operation {token: $token}) USING INDEX SEEK o:Operation(token) RETURN o.result AS result"
 
-# what a draft reads, each thing by its id
+# what a draft reads, each thing by its id: one map, `row`, under a `kind`, so that all can be asked for in one statement
 
 READ = {
     "kept": """
-        UNWIND $kept AS id MATCH (m:Merged {fold: id}) USING INDEX m:Merged(fold)
+        UNWIND $kept AS id MATCH (m:Merged {fold: id}) USING INDEX SEEK m:Merged(fold)
         RETURN 'kept' AS kind, {id: id, keep: m.keep} AS row""",
     "node": f"""
-        UNWIND $node AS id MATCH (c:Concept {{id: id}}) USING INDEX c:Concept(id)
+        UNWIND $node AS id MATCH (c:Concept {{id: id}}) USING INDEX SEEK c:Concept(id)
         RETURN 'node' AS kind, {_CONCEPT} AS row""",
     "level": """
-        UNWIND $level AS id MATCH (c:Concept {id: id}) USING INDEX c:Concept(id)
+        UNWIND $level AS id MATCH (c:Concept {id: id}) USING INDEX SEEK c:Concept(id)
         RETURN 'level' AS kind, {id: id, level: c.level} AS row""",
     "link": f"""
         UNWIND $link AS pair {_BETWEEN}
         RETURN 'link' AS kind, r {{parent: p.id, child: c.id, .n, .version, .spans}} AS row""",
     "children": """
-        UNWIND $children AS id MATCH (c:Concept {id: id}) USING INDEX c:Concept(id)
+        UNWIND $children AS id MATCH (c:Concept {id: id}) USING INDEX SEEK c:Concept(id)
         MATCH (c)-[r:NARROWER]->(there:Concept)
         WITH id, there, r ORDER BY r.n
         WITH id, collect([there.id, there.level]) AS found
         RETURN 'children' AS kind, {id: id, there: found} AS row""",
     "parents": """
-        UNWIND $parents AS id MATCH (c:Concept {id: id}) USING INDEX c:Concept(id)
+        UNWIND $parents AS id MATCH (c:Concept {id: id}) USING INDEX SEEK c:Concept(id)
         MATCH (c)<-[r:NARROWER]-(there:Concept)
         WITH id, there, r ORDER BY r.n
         WITH id, collect([there.id, there.level]) AS found
         RETURN 'parents' AS kind, {id: id, there: found} AS row""",
     "queued": """
-        UNWIND $queued AS id MATCH (f:Frontier {concept: id}) USING INDEX f:Frontier(concept)
+        UNWIND $queued AS id MATCH (f:Frontier {concept: id}) USING INDEX SEEK f:Frontier(concept)
         RETURN 'queued' AS kind, properties(f) AS row""",
     "vector": """
-        UNWIND $vector AS id MATCH (c:Concept {id: id}) USING INDEX c:Concept(id) WHERE c.embedding IS NOT NULL
+        UNWIND $vector AS id MATCH (c:Concept {id: id}) USING INDEX SEEK c:Concept(id) WHERE c.embedding IS NOT NULL
         RETURN 'vector' AS kind, {id: id, vector: c.embedding} AS row""",
     "source": "UNWIND $source AS id MATCH (:Source {id: id}) RETURN 'source' AS kind, {id: id} AS row",
     "decision": "UNWIND $decision AS id MATCH (:Decision {id: id}) RETURN 'decision' AS kind, {id: id} AS row",
@@ -189,9 +191,9 @@ READ = {
 EXPECTED = "\nUNION ALL\n".join(READ.values())
 
 REDIRECTS = """
-UNWIND $fold AS id MATCH (m:Merged {fold: id}) USING INDEX m:Merged(fold) RETURN m
+UNWIND $fold AS id MATCH (m:Merged {fold: id}) USING INDEX SEEK m:Merged(fold) RETURN m
 UNION
-UNWIND $keep AS id MATCH (m:Merged {keep: id}) USING INDEX m:Merged(keep) RETURN m"""
+UNWIND $keep AS id MATCH (m:Merged {keep: id}) USING INDEX SEEK m:Merged(keep) RETURN m"""
 
 # what a draft writes, in this order: together in one statement, or one part at a time where there is much of it
 
@@ -217,20 +219,20 @@ MERGE (name:Name {key: spelling.key}) ON CREATE SET name.whole = spelling.whole
 
 WRITE = {
     "sources": "UNWIND $w.sources AS row CREATE (s:Source) SET s = row",
-    "cut": "UNWIND $w.cut AS n MATCH ()-[r:NARROWER {n: n}]->() USING INDEX r:NARROWER(n) DELETE r",
+    "cut": f"UNWIND $w.cut AS pair {_BETWEEN} DELETE r",
     "retold": """
         UNWIND $w.retold AS row
         MATCH (t:Task)-[:TESTS]->(:Concept {id: row.fold})
-        MATCH (keep:Concept {id: row.keep}) USING INDEX keep:Concept(id)
+        MATCH (keep:Concept {id: row.keep}) USING INDEX SEEK keep:Concept(id)
         MERGE (t)-[:TESTS]->(keep)""",
-    "gone": f"UNWIND $w.gone AS id MATCH (c:Concept {{id: id}}) USING INDEX c:Concept(id) {_REMOVE_CONCEPT}",
+    "gone": f"UNWIND $w.gone AS id MATCH (c:Concept {{id: id}}) USING INDEX SEEK c:Concept(id) {_REMOVE_CONCEPT}",
     "created": f"""
         UNWIND $w.created AS row
         CREATE (c:Concept) SET c = row.fields, c:$(row.labels)
         WITH c, row {_ADD_NAMES % "CREATE"}""",
     "altered": f"""
         UNWIND $w.altered AS row
-        MATCH (c:Concept {{n: row.n}}) USING INDEX c:Concept(n)
+        MATCH (c:Concept {{id: row.fields.id}}) USING INDEX SEEK c:Concept(id)
         SET c += row.fields {_LABELLED}
         WITH c, row
         CALL (c, row) {{
@@ -241,14 +243,14 @@ WRITE = {
         WITH c, row {_ADD_NAMES % "MERGE"}""",
     "levels": """
         UNWIND $w.levels AS row
-        MATCH (c:Concept {id: row.id}) USING INDEX c:Concept(id)
+        MATCH (c:Concept {id: row.id}) USING INDEX SEEK c:Concept(id)
         SET c.level = row.level
         REMOVE c:Level0:Level1:Level2:Level3:Level4:Level5
         SET c:$(row.label)""",
     "edges": """
         UNWIND $w.edges AS row
-        MATCH (p:Concept {id: row.parent}) USING INDEX p:Concept(id)
-        MATCH (c:Concept {id: row.child}) USING INDEX c:Concept(id)
+        MATCH (p:Concept {id: row.parent}) USING INDEX SEEK p:Concept(id)
+        MATCH (c:Concept {id: row.child}) USING INDEX SEEK c:Concept(id)
         MERGE (p)-[r:NARROWER]->(c)
         SET r = row.fields""",
     "stale": """
@@ -258,21 +260,21 @@ WRITE = {
         DELETE f""",
     "pages": """
         UNWIND $w.pages AS row
-        MATCH (c:Concept {id: row.child}) USING INDEX c:Concept(id)
+        MATCH (c:Concept {id: row.child}) USING INDEX SEEK c:Concept(id)
         UNWIND row.sources AS id
-        MATCH (s:Source {id: id}) USING INDEX s:Source(id)
+        MATCH (s:Source {id: id}) USING INDEX SEEK s:Source(id)
         MERGE (c)-[:FOUND_IN]->(s)""",
-    "unmerged": "UNWIND $w.unmerged AS fold MATCH (m:Merged {fold: fold}) USING INDEX m:Merged(fold) DELETE m",
+    "unmerged": "UNWIND $w.unmerged AS fold MATCH (m:Merged {fold: fold}) USING INDEX SEEK m:Merged(fold) DELETE m",
     "merged": "UNWIND $w.merged AS row CREATE (m:Merged) SET m = row",
-    "dequeued": "UNWIND $w.dequeued AS id MATCH (f:Frontier {concept: id}) USING INDEX f:Frontier(concept) DELETE f",
+    "dequeued": "UNWIND $w.dequeued AS id MATCH (f:Frontier {concept: id}) USING INDEX SEEK f:Frontier(concept) DELETE f",
     "queued": "UNWIND $w.queued AS row CREATE (f:Frontier) SET f = row",
     "vectors": """
-        UNWIND $w.vectors AS row MATCH (c:Concept {id: row.id}) USING INDEX c:Concept(id)
+        UNWIND $w.vectors AS row MATCH (c:Concept {id: row.id}) USING INDEX SEEK c:Concept(id)
         SET c.embedding = row.vector""",
     "decisions": "UNWIND $w.decisions AS row CREATE (d:Decision) SET d = row",
     "retested": """
         UNWIND $w.retested AS id
-        MATCH (c:Concept {id: id}) USING INDEX c:Concept(id)
+        MATCH (c:Concept {id: id}) USING INDEX SEEK c:Concept(id)
         CALL (c) { MATCH (:Task)-[r:TESTS]->(c) DELETE r }
         WITH c
         CALL (c) {
@@ -330,7 +332,7 @@ RETURN CASE WHEN f.state = 'leased' AND f.lease_until <= $now THEN 'waiting' ELS
 EMBEDDING_WIDTH = "MATCH (c:Concept) WHERE c.embedding IS NOT NULL RETURN size(c.embedding) AS dim LIMIT 1"
 
 PUT_EMBEDDINGS = """
-UNWIND $rows AS row MATCH (c:Concept {id: row.id}) USING INDEX c:Concept(id)
+UNWIND $rows AS row MATCH (c:Concept {id: row.id}) USING INDEX SEEK c:Concept(id)
 SET c.embedding = row.vector"""
 
 EMBEDDINGS = """
@@ -346,26 +348,27 @@ NEAREST = {  # 5.x has the procedure only; Cypher 25 replaces it by the clause
     "clause": f"CYPHER 25 MATCH (c:Concept) SEARCH c IN (VECTOR INDEX concept_embedding FOR $vector LIMIT $k) {_BEST}",
 }
 
-TASK_NUMBERS = "UNWIND $ids AS id MATCH (t:Task {id: id}) USING INDEX t:Task(id) RETURN id, t.n AS n"
+TASK_NUMBERS = "UNWIND $ids AS id MATCH (t:Task {id: id}) USING INDEX SEEK t:Task(id) RETURN id, t.n AS n"
 
 UNLINK_TASKS = "UNWIND $ids AS id MATCH (:Task {id: id})-[r:TESTS]->() DELETE r"
 
 LINK_TASKS = """
-UNWIND $ids AS id MATCH (t:Task {id: id}) USING INDEX t:Task(id)
+UNWIND $ids AS id MATCH (t:Task {id: id}) USING INDEX SEEK t:Task(id)
 UNWIND t.concepts AS concept
-OPTIONAL MATCH (m:Merged {fold: concept}) USING INDEX m:Merged(fold)
+OPTIONAL MATCH (m:Merged {fold: concept}) USING INDEX SEEK m:Merged(fold)
 WITH DISTINCT t, coalesce(m.keep, concept) AS concept
-OPTIONAL MATCH (c:Concept {id: concept}) USING INDEX c:Concept(id)
+OPTIONAL MATCH (c:Concept {id: concept}) USING INDEX SEEK c:Concept(id)
 FOREACH (there IN CASE WHEN c IS NULL THEN [] ELSE [c] END | CREATE (t)-[:TESTS]->(there))
 RETURN count(*) > count(c) AS loose"""
 
 TASKS = "MATCH (t:Task) RETURN t ORDER BY t.n"
 
 TASKS_OF = """
-OPTIONAL MATCH (m:Merged {fold: $id}) USING INDEX m:Merged(fold)
+OPTIONAL MATCH (m:Merged {fold: $id}) USING INDEX SEEK m:Merged(fold)
 WITH coalesce(m.keep, $id) AS id MATCH (t:Task)-[:TESTS]->(:Concept {id: id}) RETURN t ORDER BY t.n"""
 
-# raw rows (`rows.py`), by kind: those after a number, those of some numbers; which numbers are taken; insert, replace, remove
+# raw rows (`rows.py`), by kind: those after a number, those of some numbers; which numbers are taken; insert, replace, remove.
+# Numbers are looked up as a list, not one per row
 
 LABELS = {
     "source": ("Source", "n", "x {.n, .id, .url, .title, .text, .licence, .retrieved_at}"),
@@ -399,7 +402,7 @@ def _by_kind(node: str, edge: str, embedding: str) -> Mapping[str, str]:
 EXPORT = _by_kind(
     "MATCH (x:{label}) WHERE x.{number} > $after RETURN {row} AS row ORDER BY x.{number} LIMIT $limit",
     f"""
-    MATCH (p:Concept)-[r:NARROWER]->(c:Concept) USING INDEX r:NARROWER(n) WHERE r.n > $after
+    MATCH (p:Concept)-[r:NARROWER]->(c:Concept) USING INDEX SEEK r:NARROWER(n) WHERE r.n > $after
     RETURN {_EDGE_ROW} AS row ORDER BY r.n LIMIT $limit""",
     f"""
     MATCH (c:Concept) WHERE c.n > $after AND c.embedding IS NOT NULL
@@ -408,48 +411,52 @@ EXPORT = _by_kind(
 
 PICK = _by_kind(
     """
-        UNWIND $numbers AS n MATCH (x:{label} {{number}: n}) USING INDEX x:{label}({number})
+        MATCH (x:{label}) USING INDEX SEEK x:{label}({number}) WHERE x.{number} IN $numbers
         RETURN {row} AS row ORDER BY x.{number}""",
     f"""
-        UNWIND $numbers AS n
-        MATCH (p:Concept)-[r:NARROWER {{n: n}}]->(c:Concept) USING INDEX r:NARROWER(n) RETURN {_EDGE_ROW} AS row ORDER BY r.n""",
+        MATCH (p:Concept)-[r:NARROWER]->(c:Concept) USING INDEX SEEK r:NARROWER(n) WHERE r.n IN $numbers
+        RETURN {_EDGE_ROW} AS row ORDER BY r.n""",
     f"""
-    UNWIND $numbers AS n MATCH (c:Concept {{n: n}}) USING INDEX c:Concept(n) WHERE c.embedding IS NOT NULL
+    MATCH (c:Concept) USING INDEX SEEK c:Concept(n) WHERE c.n IN $numbers AND c.embedding IS NOT NULL
     RETURN {_VECTOR_ROW} AS row ORDER BY c.n""",
 )
 
 TAKEN = _by_kind(
-    "UNWIND $numbers AS n MATCH (x:{label} {{number}: n}) USING INDEX x:{label}({number}) RETURN n",
-    "UNWIND $numbers AS n MATCH ()-[r:NARROWER {n: n}]->() USING INDEX r:NARROWER(n) RETURN n",
-    "UNWIND $numbers AS n MATCH (c:Concept {n: n}) USING INDEX c:Concept(n) RETURN n",
+    "MATCH (x:{label}) USING INDEX SEEK x:{label}({number}) WHERE x.{number} IN $numbers RETURN x.{number} AS n",
+    "MATCH ()-[r:NARROWER]->() USING INDEX SEEK r:NARROWER(n) WHERE r.n IN $numbers RETURN r.n AS n",
+    "MATCH (c:Concept) USING INDEX SEEK c:Concept(n) WHERE c.n IN $numbers RETURN c.n AS n",
 )
 
 INSERT = _by_kind(
     "UNWIND $rows AS row CREATE (x:{label}) SET x = row",
     """
     UNWIND $rows AS row
-    MATCH (p:Concept {id: row.parent}) USING INDEX p:Concept(id)
-    MATCH (c:Concept {id: row.child}) USING INDEX c:Concept(id)
+    MATCH (p:Concept {id: row.parent}) USING INDEX SEEK p:Concept(id)
+    MATCH (c:Concept {id: row.child}) USING INDEX SEEK c:Concept(id)
     CREATE (p)-[r:NARROWER]->(c) SET r = row.fields
     RETURN count(*) AS written""",
-    "UNWIND $rows AS row MATCH (c:Concept {n: row.n}) USING INDEX c:Concept(n) SET c.embedding = row.vector",
+    "",
 )
 
 REPLACE = _by_kind(
-    "UNWIND $rows AS row MATCH (x:{label} {{number}: row.{number}}) USING INDEX x:{label}({number}) SET x = row",
+    "MATCH (x:{label}) USING INDEX SEEK x:{label}({number}) WHERE x.{number} IN $numbers SET x = $rows[toString(x.{number})]",
     "",
-    INSERT["embedding"],
+    "MATCH (c:Concept) USING INDEX SEEK c:Concept(n) WHERE c.n IN $numbers SET c.embedding = $rows[toString(c.n)].vector",
 )
 
 DROP = _by_kind(
-    "UNWIND $numbers AS n MATCH (x:{label} {{number}: n}) USING INDEX x:{label}({number}) DETACH DELETE x",
+    "MATCH (x:{label}) USING INDEX SEEK x:{label}({number}) WHERE x.{number} IN $numbers DETACH DELETE x",
     """
-        UNWIND $numbers AS n MATCH ()-[r:NARROWER {n: n}]->(c:Concept) USING INDEX r:NARROWER(n)
+        MATCH ()-[r:NARROWER]->(c:Concept) USING INDEX SEEK r:NARROWER(n) WHERE r.n IN $numbers
         WITH r, c.id AS child DELETE r RETURN DISTINCT child""",
-    "UNWIND $numbers AS n MATCH (c:Concept {n: n}) USING INDEX c:Concept(n) REMOVE c.embedding",
+    "MATCH (c:Concept) USING INDEX SEEK c:Concept(n) WHERE c.n IN $numbers REMOVE c.embedding",
 )
 
-DROP_CONCEPTS = f"UNWIND $numbers AS n MATCH (c:Concept {{n: n}}) USING INDEX c:Concept(n) {_REMOVE_CONCEPT}"
+DROP_CONCEPTS = f"MATCH (c:Concept) USING INDEX SEEK c:Concept(n) WHERE c.n IN $numbers {_REMOVE_CONCEPT}"
+
+RENAME_CONCEPTS = """
+MATCH (c:Concept) USING INDEX SEEK c:Concept(n) WHERE c.n IN $numbers AND c.id <> $ids[toString(c.n)]
+SET c.id = $ids[toString(c.n)]"""
 
 # from format 1, which had no levels, no log, no sources on edges
 
@@ -460,10 +467,10 @@ MATCH (p:Concept)-[r:NARROWER]->(c:Concept)
 RETURN r.n AS n, p.id AS parent, c.id AS child, r.spans AS spans ORDER BY r.n"""
 
 UPGRADE_CONCEPTS = f"""
-UNWIND $rows AS row MATCH (c:Concept {{id: row.id}}) USING INDEX c:Concept(id) SET c.level = row.level {_LABELLED}"""
+UNWIND $rows AS row MATCH (c:Concept {{id: row.id}}) USING INDEX SEEK c:Concept(id) SET c.level = row.level {_LABELLED}"""
 
-UPGRADE_EDGES = """
-UNWIND $rows AS row MATCH ()-[r:NARROWER {n: row.n}]->() USING INDEX r:NARROWER(n)
+UPGRADE_EDGES = f"""
+UNWIND $rows AS row WITH row, [row.parent, row.child] AS pair {_BETWEEN}
 SET r.sources = row.sources"""
 
 UPGRADE_FRONTIER = """
