@@ -140,7 +140,7 @@ def examples(url: str, embedded: int, neo4j: int) -> settings:
 
 
 def test_random_operations_do_what_the_naive_model_does(url: str, fresh: Callable[[], GraphStore]) -> None:
-    @examples(url, 200, 20)
+    @examples(url, 200, 15)
     @given(steps)
     def run(steps: list[Step]) -> None:
         store = fresh()
