@@ -35,6 +35,8 @@ def test_neo4j_with_a_restart_of_the_server(capsys: pytest.CaptureFixture[str]) 
         fetch(LTS)
     except StoreError as error:
         pytest.skip(str(error))
-    found = run(capsys, "--neo4j", "--restart-server", "--kills", "3", "--seconds", "10", "--undo", "40", "--sample", "10")
+    found = run(
+        capsys, "--neo4j", "--restart-server", "--kills", "3", "--seconds", "10", "--undo", "40", "--sample", "10"
+    )
     assert found["acknowledged"] > 20
     assert found["operations"] > found["operations_before_restart"], "the writers went on"
