@@ -238,7 +238,12 @@ def take_back(store: GraphStore, args: argparse.Namespace, folder: Path, dice: r
     what it was."""
     digests = (folder / "digests").read_text().split()
     last, unlike = store.version(), 0
-    sample = Counter(middle(store, op, digests[-1]) for op in dice.sample(range(1, last + 1), min(args.sample, last)))
+    half = min(args.sample, last) // 2
+    chosen = [
+        *dice.sample(range(1, last + 1), half),
+        *range(last, last - half, -1),
+    ]  # the last ones are in nobody's way yet
+    sample = Counter(middle(store, op, digests[-1]) for op in chosen)
     here = store.version()
     for op in range(here, last, -1):
         store.undo(op)

@@ -90,7 +90,7 @@ class Neo4jTx:
     def _found(self, asked: Mapping[str, Collection[Any]], query: str, given: Mapping[str, Any]) -> None:
         for kind, keys in asked.items():
             self._known[kind] |= dict.fromkeys(keys)
-        for record in self.session.run(query, **given):
+        for record in self.session.run(query, asked=dict(given)):
             key, value = _READERS[record["kind"]](record["row"])
             self._known[record["kind"]][key] = value
 

@@ -100,7 +100,9 @@ CONCEPTS_BY_ID = f"""
 UNWIND $ids AS id MATCH (c:Concept {{id: id}}) USING INDEX SEEK c:Concept(id)
 RETURN {_CONCEPT} AS row ORDER BY c.n"""
 
-FIND = f"MATCH (:Name {{key: $key}})<-[:CALLED]-(c:Concept) RETURN {_CONCEPT} AS row ORDER BY c.n"
+FIND = f"""
+MATCH (name:Name {{key: $key}})<-[:CALLED]-(c:Concept) USING INDEX SEEK name:Name(key)
+RETURN {_CONCEPT} AS row ORDER BY c.n"""
 
 SPELLINGS = "MATCH (c:Concept)-[:CALLED]->(name:Name) RETURN coalesce(name.whole, name.key) AS key, c.id AS concept"
 
@@ -151,41 +153,43 @@ RETURN o {n: o.op, .at, .kind, .note, .undoes, .concepts, .edges} AS row, o.befo
 
 RESULT = "MATCH (o:Operation {token: $token}) USING INDEX SEEK o:Operation(token) RETURN o.result AS result"
 
-# what a draft reads, each thing by its id: one map, `row`, under a `kind`, so that all can be asked for in one statement
+# what a draft reads, each thing by its id: one map, `row`, under a `kind`, so that all can be asked for in one statement.
+# The keys come in one map as well: of lists that are parameters themselves the server notes the size, and makes a new plan for
+# every combination of sizes, which takes ten times as long as a small commit
 
 READ = {
     "kept": """
-        UNWIND $kept AS id MATCH (m:Merged {fold: id}) USING INDEX SEEK m:Merged(fold)
+        UNWIND $asked.kept AS id MATCH (m:Merged {fold: id}) USING INDEX SEEK m:Merged(fold)
         RETURN 'kept' AS kind, {id: id, keep: m.keep} AS row""",
     "node": f"""
-        UNWIND $node AS id MATCH (c:Concept {{id: id}}) USING INDEX SEEK c:Concept(id)
+        UNWIND $asked.node AS id MATCH (c:Concept {{id: id}}) USING INDEX SEEK c:Concept(id)
         RETURN 'node' AS kind, {_CONCEPT} AS row""",
     "level": """
-        UNWIND $level AS id MATCH (c:Concept {id: id}) USING INDEX SEEK c:Concept(id)
+        UNWIND $asked.level AS id MATCH (c:Concept {id: id}) USING INDEX SEEK c:Concept(id)
         RETURN 'level' AS kind, {id: id, level: c.level} AS row""",
     "link": f"""
-        UNWIND $link AS pair {_BETWEEN}
+        UNWIND $asked.link AS pair {_BETWEEN}
         RETURN 'link' AS kind, r {{parent: p.id, child: c.id, .n, .version, .spans}} AS row""",
     "children": """
-        UNWIND $children AS id MATCH (c:Concept {id: id}) USING INDEX SEEK c:Concept(id)
+        UNWIND $asked.children AS id MATCH (c:Concept {id: id}) USING INDEX SEEK c:Concept(id)
         MATCH (c)-[r:NARROWER]->(there:Concept)
         WITH id, there, r ORDER BY r.n
         WITH id, collect([there.id, there.level]) AS found
         RETURN 'children' AS kind, {id: id, there: found} AS row""",
     "parents": """
-        UNWIND $parents AS id MATCH (c:Concept {id: id}) USING INDEX SEEK c:Concept(id)
+        UNWIND $asked.parents AS id MATCH (c:Concept {id: id}) USING INDEX SEEK c:Concept(id)
         MATCH (c)<-[r:NARROWER]-(there:Concept)
         WITH id, there, r ORDER BY r.n
         WITH id, collect([there.id, there.level]) AS found
         RETURN 'parents' AS kind, {id: id, there: found} AS row""",
     "queued": """
-        UNWIND $queued AS id MATCH (f:Frontier {concept: id}) USING INDEX SEEK f:Frontier(concept)
+        UNWIND $asked.queued AS id MATCH (f:Frontier {concept: id}) USING INDEX SEEK f:Frontier(concept)
         RETURN 'queued' AS kind, properties(f) AS row""",
     "vector": """
-        UNWIND $vector AS id MATCH (c:Concept {id: id}) USING INDEX SEEK c:Concept(id) WHERE c.embedding IS NOT NULL
+        UNWIND $asked.vector AS id MATCH (c:Concept {id: id}) USING INDEX SEEK c:Concept(id) WHERE c.embedding IS NOT NULL
         RETURN 'vector' AS kind, {id: id, vector: c.embedding} AS row""",
-    "source": "UNWIND $source AS id MATCH (:Source {id: id}) RETURN 'source' AS kind, {id: id} AS row",
-    "decision": "UNWIND $decision AS id MATCH (:Decision {id: id}) RETURN 'decision' AS kind, {id: id} AS row",
+    "source": "UNWIND $asked.source AS id MATCH (:Source {id: id}) RETURN 'source' AS kind, {id: id} AS row",
+    "decision": "UNWIND $asked.decision AS id MATCH (:Decision {id: id}) RETURN 'decision' AS kind, {id: id} AS row",
 }  # fmt: skip
 
 EXPECTED = "\nUNION ALL\n".join(READ.values())
