@@ -131,9 +131,10 @@ class EmbeddedStore(LoggedStore):
             numbers = dict(db.execute(f"SELECT id, n FROM concept WHERE id IN {GIVEN}", (as_json(ids),)).fetchall())
             known = db.execute("SELECT model FROM state").fetchone()[0]
             width = db.execute("SELECT length(vector) / 4 FROM embedding LIMIT 1").fetchone()
-            if width and (known, width[0]) != (model, matrix.shape[1]):
+            wide = width[0] if width else matrix.shape[1]  # none is left: the log may still bring some back
+            if known and (known, wide) != (model, matrix.shape[1]):
                 raise StoreError(
-                    f"the graph's vectors are from {known!r} ({width[0]} wide), these from {model!r} ({matrix.shape[1]} wide);"
+                    f"the graph's vectors are from {known!r} ({wide} wide), these from {model!r} ({matrix.shape[1]} wide);"
                     " use that model, or a new graph"
                 )
             db.execute("UPDATE state SET model = ?", (model,))

@@ -290,12 +290,14 @@ def _edges(found: Iterable[Any]) -> list[Edge]:
 
 
 def _one_model(tx: Neo4jTx, model: str, dim: int) -> None:
-    known, wide = tx.guard["model"], tx.guard["dim"]
-    if (known, wide) == (model, dim):
+    known = tx.guard["model"]
+    if (known, tx.guard["dim"]) == (model, dim):
         return
-    if found := tx.session.run(queries.EMBEDDING_WIDTH):
+    found = tx.session.run(queries.EMBEDDING_WIDTH)
+    wide = found[0]["dim"] if found else dim  # none is left: the log may still bring some back
+    if known and (known, wide) != (model, dim):
         raise StoreError(
-            f"the graph's vectors are from {known!r} ({found[0]['dim']} wide), these from {model!r} ({dim} wide);"
+            f"the graph's vectors are from {known!r} ({wide} wide), these from {model!r} ({dim} wide);"
             " use that model, or a new graph"
         )
     tx.session.run(queries.SET_STATE, state={"model": model, "dim": dim})

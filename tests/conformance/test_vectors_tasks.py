@@ -111,6 +111,18 @@ def test_a_graph_has_the_vectors_of_one_model(store: GraphStore) -> None:
     assert store.embeddings()[1] == [A.id]
 
 
+def test_a_vector_that_comes_back_is_of_the_same_model_as_the_others(store: GraphStore) -> None:
+    store.commit(CHAIN)
+    store.put_embeddings("m", [A.id], unit(0))
+    gone = store.commit(Change(remove=(A.id,))).op
+    with pytest.raises(StoreError, match="'m'"):
+        store.put_embeddings("another", [B.id], np.ones((1, DIM + 1), np.float32))
+    store.put_embeddings("m", [B.id], unit(1))
+    store.undo(gone)
+    model, ids, matrix = store.embeddings()
+    assert (model, {*ids}, matrix.shape) == ("m", {A.id, B.id}, (2, DIM))
+
+
 @pytest.mark.parametrize("bad", [np.zeros((1, DIM)), np.full((1, DIM), np.nan), np.ones((2, DIM)), np.ones(DIM)])
 def test_vectors_that_have_no_direction_or_no_concept_are_refused(store: GraphStore, bad: np.ndarray) -> None:
     store.commit(CHAIN)
