@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from kgsynth.cli import main
 from kgsynth.concept import Concept, Edge
 from kgsynth.doctor import Finding, examine, repair
 from kgsynth.errors import StoreError, UndoError
-from kgsynth.store import Change, GraphStore, open_store
+from kgsynth.store import Change, GraphStore, Split, open_store
 from tests.bolt import bolt_url  # noqa: F401
 from tests.test_push import fill, image
 
@@ -262,6 +262,22 @@ def opened(url: str) -> Iterator[Callable[[], GraphStore]]:
 
 def kinds(findings: list[Finding]) -> set[str]:
     return {finding.kind for finding in findings}
+
+
+def test_what_comes_and_goes_within_a_commit_is_no_fault(tmp_path: Path) -> None:
+    part = Concept(name="part", domain="d")
+    with closing(open_store(f"sqlite:{tmp_path / 'graph.sqlite'}")) as store:
+        store.commit(replace(SMALL, splits=(Split(concept=LONE.id, into=part),), remove=(LONE.id,)))
+        store.commit(
+            Change(
+                concepts=(LONE,),
+                edges=(Edge(parent=E.id, child=LONE.id),),
+                merges=((A.id, LONE.id),),
+                remove=(LONE.id,),
+            )
+        )
+        assert {"split", "refused"} <= {decision.outcome for decision in store.decisions()}
+        assert examine(store) == []
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -12,6 +12,7 @@ from kgsynth.doctor.patch import Finding, Patch, changing, removing
 from kgsynth.doctor.survey import Survey
 from kgsynth.store.change import MAX_SPANS
 
+IN_PASSING = {"dropped", "merged", "split", "refused"}  # what a commit says of a concept that may come and go within it
 CONCEPT_ID = re.compile("c_[0-9a-f]{16}")
 NOTHING = {"concept": {}, "edge": {}, "embedding": {}, "merged": {}, "frontier": {}, "gone": [], "cut": []}
 
@@ -154,9 +155,9 @@ def strays(survey: Survey) -> Iterator[Finding]:
     for n, concepts in survey.tested.items():
         if unknown := [i for i in concepts if i not in known]:
             yield _stray("task", n, f"task {n} tests {unknown[0]}, which the graph has never had")
-    dropped = {subject for _, subject, outcome in survey.judged if outcome == "dropped"}
+    passing = {subject for _, subject, outcome in survey.judged if outcome in IN_PASSING}
     for n, subject, _ in survey.judged:
-        if CONCEPT_ID.fullmatch(subject) and subject not in known and subject not in dropped:
+        if CONCEPT_ID.fullmatch(subject) and subject not in known and subject not in passing:
             yield _stray("decision", n, f"decision {n} is about {subject}, which the graph has never had")
 
 
