@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from kgsynth.errors import ConfigError, StoreError
+from kgsynth.errors import ConfigError, StoreError, UndoError
 from kgsynth.store import Change, open_store
 from kgsynth.store.embedded import EmbeddedStore
 from tests.conformance.samples import CHAIN, PAGE, SPANS, A, B, C, check, edge, levels, undo_all
@@ -154,6 +154,8 @@ def test_a_graph_of_format_1_is_brought_to_this_one(tmp_path: Path) -> None:
         assert (store.sources(), len(store.decisions())) == ([PAGE], 1)
         assert store.concept("c_old") == store.find("x")[0] == store.concepts()[1]
         assert store.operations() == []
+        with pytest.raises(UndoError, match="the log is empty"):
+            store.undo(store.version())
         assert store.frontier() == {"waiting": 1, "leased": 0, "done": 1}
         start = store.version()
         assert store.commit(CHAIN).op == 0
@@ -167,6 +169,16 @@ def test_a_graph_of_format_1_is_brought_to_this_one(tmp_path: Path) -> None:
         assert db.execute("SELECT count(*) FROM concept").fetchone() == (3,)
     with EmbeddedStore(path) as again:
         assert len(again.concepts()) == 3
+
+
+def test_what_a_killed_migration_left_of_the_old_file_is_not_taken_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "graph.sqlite"
+    old_graph(path)
+    Path(f"{path}.format-1.part").write_bytes(path.read_bytes()[:4096])
+    EmbeddedStore(path).close()
+    with closing(sqlite3.connect(f"{path}.format-1")) as db:
+        assert db.execute("SELECT count(*) FROM concept").fetchone() == (3,)
+    assert sorted(os.listdir(tmp_path)) == ["graph.sqlite", "graph.sqlite.format-1"]
 
 
 def test_memory_stores_are_private() -> None:

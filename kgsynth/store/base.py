@@ -139,10 +139,11 @@ def checked_vectors(ids: Sequence[str], vectors: NDArray[np.float32]) -> NDArray
 
 
 def _operation(tx: Tx, op: int) -> tuple[Operation, Mapping[str, Any]]:
-    found = tx.operation(op)
+    last = tx.state().op
+    found = tx.operation(op) if 0 < op <= last else None
     if found is None:
-        last = tx.state().op
-        there = f"the log has the operations 1 to {last}" if last else "the log is empty"
+        first = tx.operations(0, 1)  # a graph of an older format came without its log
+        there = f"the log has the operations {first[0].op} to {last}" if first else "the log is empty"
         raise UndoError(f"there is no operation {op}: {there}; `kgsynth log` lists them")
     return found
 

@@ -144,10 +144,12 @@ def _found(db: sqlite3.Connection, path: str) -> int:
 
 def _keep_copy(path: str) -> None:
     """The old file beside the new one, so that the older kgsynth can still read it."""
-    copy = Path(f"{path}.format-1")
+    copy, part = Path(f"{path}.format-1"), Path(f"{path}.format-1.part")
     if path != ":memory:" and not copy.exists():
-        with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(copy)) as new:
+        part.unlink(missing_ok=True)  # of a migration that was killed
+        with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(part)) as new:
             old.backup(new)
+        part.replace(copy)
 
 
 def _from_format_1(db: sqlite3.Connection) -> None:
