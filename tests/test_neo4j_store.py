@@ -395,6 +395,8 @@ def test_an_unreachable_server_is_a_store_error_with_the_fix() -> None:
         open_store("bolt://127.0.0.1:1")
     with pytest.raises(StoreError, match="write it as"):
         open_store("bolt+x://127.0.0.1:1")
+    with pytest.raises(StoreError, match="write it as"):
+        open_store("bolt://127.0.0.1:port")
     with pytest.raises(StoreError, match="NEO4J_USERNAME"):
         open_store("bolt://user:secret@127.0.0.1:1")
 

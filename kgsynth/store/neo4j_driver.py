@@ -64,6 +64,9 @@ class Server:
         except StoreError:
             self._driver.close()
             raise
+        except ValueError as error:  # of a port that is none
+            self._driver.close()
+            raise _misspelt(url, error) from error
 
     def read(self, query: str, **given: Any) -> list[Record]:
         return self._patiently(lambda session: session.execute_read(lambda tx: Session(tx, False).run(query, **given)))
@@ -159,7 +162,11 @@ def _driver(url: str, auth: tuple[str, str] | None) -> Driver:
             notifications_min_severity="OFF", telemetry_disabled=True,
         )  # fmt: skip
     except (ConfigurationError, ValueError) as error:
-        raise StoreError(f"graph store {url}: {error}; write it as bolt://HOST:PORT or neo4j+s://HOST") from error
+        raise _misspelt(url, error) from error
+
+
+def _misspelt(url: str, error: Exception) -> StoreError:
+    return StoreError(f"graph store {url}: {error}; write it as bolt://HOST:PORT or neo4j+s://HOST")
 
 
 def _fix(error: Exception, database: str) -> str:
