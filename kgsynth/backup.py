@@ -22,6 +22,8 @@ def backup(url: str, path: Path, on_progress: Progress = lambda *_: None) -> Row
     """
     if path.exists():
         raise StoreError(f"{path} exists already; name a new file for the backup, or delete that one")
+    if not path.parent.is_dir():
+        raise StoreError(f"the folder of {path} does not exist; make {path.parent}, or name another place")
     part = path.with_name(path.name + PART)
     if url.startswith("sqlite:"):
         _copy_file(url.removeprefix("sqlite:"), part)

@@ -46,7 +46,9 @@ def add_graph_commands(commands: Any) -> None:
     doctor.add_argument("--json", action="store_true", help="one line of JSON with all findings")
     log = _add(commands, "log", log_command, "list what was done to a graph, the last operation last")
     log.add_argument("graph", metavar="GRAPH", help=GRAPH_HELP)
-    log.add_argument("--last", type=int, default=20, metavar="N", help="how many operations (default: %(default)s)")
+    log.add_argument(
+        "--last", type=_positive, default=20, metavar="N", help="how many operations (default: %(default)s)"
+    )
     undo = _add(commands, "undo", undo_command, "take one operation back; done twice, it is there again")
     undo.add_argument("graph", metavar="GRAPH", help=GRAPH_HELP)
     undo.add_argument("op", metavar="OP", type=int, nargs="?", help="number of the operation (default: the last one)")
@@ -54,6 +56,12 @@ def add_graph_commands(commands: Any) -> None:
     history = _add(commands, "history", history_command, "list the versions of a concept, and what changed in each")
     history.add_argument("graph", metavar="GRAPH", help=GRAPH_HELP)
     history.add_argument("name", metavar="NAME", help="any spelling of the concept, or its id")
+
+
+def _positive(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not a number above 0")
+    return number
 
 
 def _add(commands: Any, name: str, command: Any, text: str) -> argparse.ArgumentParser:
@@ -234,7 +242,7 @@ def undo_command(args: argparse.Namespace) -> None:
     url = find_graph(args.graph)
     with closing(open_store(url)) as store:
         op = store.version() if args.op is None else args.op
-        found = store.operations(since=op - 1, limit=1)
+        found = store.operations(since=op - 1, limit=1) if 0 < op <= store.version() else []
         if args.dry_run and found and found[0].op == op:
             _print_plan(store, found[0])
             return

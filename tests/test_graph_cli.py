@@ -106,6 +106,13 @@ def test_the_log_lists_operations(graph: Path, told: Callable[..., str]) -> None
     assert "operations 3 to 4" in told("log", str(graph), "--last", "2")
 
 
+def test_the_log_lists_at_least_one_operation(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for last in ("0", "-5", "x"):
+        with pytest.raises(SystemExit) as stop:
+            main(["log", str(graph), "--last", last])
+        assert (stop.value.code, "argument --last" in capsys.readouterr().err) == (2, True)
+
+
 def test_the_log_of_an_empty_graph(tmp_path: Path, told: Callable[..., str]) -> None:
     with closing(open_store(f"sqlite:{tmp_path / 'graph.sqlite'}")):
         pass
@@ -138,7 +145,7 @@ def test_a_dry_run_says_what_is_in_the_way_and_changes_nothing(graph: Path, told
 
 
 def test_undo_of_what_never_was(graph: Path, told: Callable[..., str]) -> None:
-    for args in (["99"], ["0"], ["99", "--dry-run"]):
+    for args in (["99"], ["0"], ["99", "--dry-run"], [str(10**30)], ["--", str(-(10**30))]):
         assert "there is no operation" in told("undo", str(graph), *args, code=1)
 
 
@@ -208,6 +215,7 @@ def test_ctrl_c_stops_a_push_that_goes_on_with_the_same_command(tmp_path: Path, 
 def test_backup_and_restore(tmp_path: Path, graph: Path, told: Callable[..., str]) -> None:
     file = tmp_path / "kept.sqlite"
     assert "at operation 4 (2 concepts)" in told("backup", str(graph), str(file))
+    assert "make " in told("backup", str(graph), str(tmp_path / "no" / "kept.sqlite"), code=1)
     told("undo", str(graph))
     assert "say --replace" in told("restore", str(file), str(graph), code=1)
     kept = json.loads(told("restore", str(file), str(graph), "--replace").splitlines()[-1])["kept"]
