@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kgsynth.concept import Concept, Edge, Source, SourceSpan
 from kgsynth.errors import UndoError
 from kgsynth.store import KINDS, Change, FrontierItem, GraphStore, Row
@@ -30,6 +33,14 @@ ODD_TEXTS = [
     "Binärbaum 二叉树 🌳", "nul \0 inside", "line\nbreak\r\nand\ttab", "“quotes” ' \" ` \\ \\n", "e\u0301 ≠ é", "\u202eright to left",
     "$parameter {map: 1} [list] // comment", "'; DROP TABLE concept; --", "x" * 20_000, "C++", "  spaced  out  ", "\U0010ffff",
 ]  # fmt: skip
+
+
+DIM = 8  # of all vectors: another width is another index, for which Neo4j makes all its plans anew
+
+
+def unit(*at: int) -> NDArray[np.float32]:
+    """Unit vectors [len(at), DIM] along these axes."""
+    return np.eye(DIM, dtype=np.float32)[list(at)]
 
 
 class Clock:

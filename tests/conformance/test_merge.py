@@ -5,12 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
 import pytest
 
 from kgsynth.store import Change, GraphStore
 from kgsynth.store.change import MAX_SPANS
-from tests.conformance.samples import CHAIN, PAGE, SPANS, A, B, C, D, check, concept, dump, edge, item, levels, pairs
+from tests.conformance.samples import (
+    CHAIN,
+    PAGE,
+    SPANS,
+    A,
+    B,
+    C,
+    D,
+    check,
+    concept,
+    dump,
+    edge,
+    item,
+    levels,
+    pairs,
+    unit,
+)
 
 KEEP = concept("merge sort", definition="Sorts.")
 FOLD = concept("mergesort", aliases=("msort",), keywords=("k",))
@@ -168,10 +183,10 @@ def test_the_worker_on_a_folded_concept_may_still_finish_it(store: GraphStore) -
 
 def test_the_vector_of_a_folded_concept_goes(store: GraphStore) -> None:
     store.commit(Change(concepts=(A, B)))
-    store.put_embeddings("m", [A.id, B.id], np.eye(2, 3, dtype=np.float32))
+    store.put_embeddings("m", [A.id, B.id], unit(0, 1))
     store.commit(Change(merges=((A.id, B.id),)))
     assert store.embeddings()[1] == [A.id]
-    assert [i for i, _ in store.nearest(np.array([0, 1, 0], np.float32), 5)] == [A.id]
+    assert [i for i, _ in store.nearest(unit(1)[0], 5)] == [A.id]
 
 
 def test_senses_of_one_name_can_be_folded(store: GraphStore) -> None:

@@ -14,6 +14,7 @@ from kgsynth.store import KINDS, Change, GraphStore, Split, TaskRecord
 from kgsynth.store.embedded import EmbeddedStore
 from tests.conformance.samples import (
     CHAIN,
+    DIM,
     ODD_TEXTS,
     PAGE,
     SPANS,
@@ -47,7 +48,7 @@ def fill(store: GraphStore) -> None:
         edges=(edge(A, B, *SPANS[:3]), edge(B, C), edge(C, A), edge(A, D, SPANS[5])), note="“fill” \0",
     )  # fmt: skip
     store.commit(change)
-    store.put_embeddings("m", [A.id, B.id, D.id], np.random.default_rng(0).standard_normal((3, 5)).astype(np.float32))
+    store.put_embeddings("m", [A.id, B.id, D.id], np.random.default_rng(0).standard_normal((3, DIM)).astype(np.float32))
     store.put_tasks([TaskRecord(id="t1", type="cloze", domain="d", granularity="g", prompt="?", concepts=(A.id, "c_none"), pass_rate=0.5)])  # fmt: skip
     store.lease(1, "me", 600)
     store.commit(Change(merges=((D.id, C.id),), remove=(odd[3].id,)))
@@ -79,7 +80,7 @@ def test_a_copy_from_another_store_is_the_same_and_lives_on(store: GraphStore, o
     assert store.tasks(A.id) == other.tasks(A.id)
     assert store.find("nul \0 inside") == other.find("nul \0 inside") != []
     assert store.concept(C.id) == other.concept(C.id)
-    assert dict(store.nearest(np.ones(5, np.float32))) == pytest.approx(dict(other.nearest(np.ones(5, np.float32))))
+    assert dict(store.nearest(np.ones(DIM, np.float32))) == pytest.approx(dict(other.nearest(np.ones(DIM, np.float32))))
     assert store.history(B.id) == other.history(B.id)
     for both in (store, other):
         both.commit(Change(concepts=(concept("new"),), edges=(edge(C, concept("new")), edge(B, A))))

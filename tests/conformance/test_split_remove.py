@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from kgsynth.store import Change, GraphStore, Split, TaskRecord
 from tests.conformance.samples import (
     CHAIN,
@@ -24,6 +22,7 @@ from tests.conformance.samples import (
     item,
     levels,
     pairs,
+    unit,
 )
 
 PART = concept("part", aliases=("piece",))
@@ -114,7 +113,7 @@ def test_an_edge_that_comes_back_has_a_new_place_in_the_order(store: GraphStore)
 
 def test_remove_takes_edges_frontier_item_names_and_vector(store: GraphStore) -> None:
     store.commit(replace(STAR, enqueue=(item(WHOLE), item(C))))
-    store.put_embeddings("m", [WHOLE.id, C.id], np.eye(2, 4, dtype=np.float32))
+    store.put_embeddings("m", [WHOLE.id, C.id], unit(0, 1))
     result = store.commit(Change(remove=(WHOLE.id, "c_none", WHOLE.id)))
     assert result.removed == (WHOLE.id,)
     assert (store.concepts(), store.edges()) == ([A, B, C, D], [])
@@ -122,7 +121,7 @@ def test_remove_takes_edges_frontier_item_names_and_vector(store: GraphStore) ->
     assert store.find("piece") == store.find("whole") == []
     assert store.frontier()["waiting"] == 1
     assert store.embeddings()[1] == [C.id]
-    assert [i for i, _ in store.nearest(np.array([1, 0, 0, 0], np.float32), 5)] == [C.id]
+    assert [i for i, _ in store.nearest(unit(0)[0], 5)] == [C.id]
     assert levels(store) == dict.fromkeys("abcd", 0)
     assert store.commit(Change(remove=(WHOLE.id,))).op == 0
     check(store)

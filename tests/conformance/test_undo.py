@@ -28,6 +28,7 @@ from tests.conformance.samples import (
     pairs,
     undo_all,
     undo_with_what_hinders,
+    unit,
 )
 
 BASE = Change(
@@ -52,7 +53,7 @@ OPERATIONS = {
 
 
 def vectors(store: GraphStore) -> None:
-    store.put_embeddings("m", [A.id, B.id, C.id, D.id], np.eye(4, 6, dtype=np.float32))
+    store.put_embeddings("m", [A.id, B.id, C.id, D.id], unit(0, 1, 2, 3))
 
 
 @pytest.mark.parametrize("kind", OPERATIONS)
@@ -126,7 +127,7 @@ def test_undo_of_a_merge_restores_names_edges_spans_redirect_frontier_and_vector
     keep, fold = concept("keep", aliases=("k1",)), concept("fold", aliases=("f1",), definition="F.", atomic=True)
     edges = (edge(A, keep, SPANS[0]), edge(A, fold, SPANS[1]), edge(B, fold, SPANS[2]), edge(fold, C), edge(keep, fold))
     store.commit(Change(sources=(PAGE,), concepts=(A, B, keep, fold, C), edges=edges, enqueue=(item(fold, 2),)))
-    store.put_embeddings("m", [keep.id, fold.id], np.eye(2, 3, dtype=np.float32))
+    store.put_embeddings("m", [keep.id, fold.id], unit(0, 1))
     op = store.commit(Change(merges=((keep.id, fold.id),))).op
     store.undo(op)
     assert store.concepts() == [A, B, keep, fold, C]
@@ -136,7 +137,7 @@ def test_undo_of_a_merge_restores_names_edges_spans_redirect_frontier_and_vector
     assert store.find("k1") == [keep]
     assert [i.concept for i in store.lease(5, "me", 60)] == [fold.id]
     assert store.embeddings()[1] == [keep.id, fold.id]
-    assert store.nearest(np.array([0, 1, 0], np.float32), 1) == [(fold.id, pytest.approx(1.0))]
+    assert store.nearest(unit(1)[0], 1) == [(fold.id, pytest.approx(1.0))]
     assert store.commit(Change(edges=(edge(fold, D),), concepts=(D,))).linked == (edge(fold, D).id,)
     assert store.edges_of(fold.id)[-1] == edge(fold, D)
     check(store)
@@ -346,8 +347,8 @@ def test_undo_keeps_sources_decisions_and_the_log(store: GraphStore) -> None:
 def test_removed_again_after_new_vectors(store: GraphStore) -> None:
     """The vector that comes back is the last one the concept had."""
     store.commit(CHAIN)
-    store.put_embeddings("m", [A.id], np.eye(1, 3, dtype=np.float32))
+    store.put_embeddings("m", [A.id], unit(0))
     store.undo(store.commit(Change(remove=(A.id,))).op)
-    store.put_embeddings("m", [A.id], np.eye(2, 3, dtype=np.float32)[1:])
+    store.put_embeddings("m", [A.id], unit(1))
     store.undo(store.commit(Change(remove=(A.id,))).op)
-    assert np.array_equal(store.embeddings()[2], np.eye(2, 3, dtype=np.float32)[1:])
+    assert np.array_equal(store.embeddings()[2], unit(1))

@@ -10,13 +10,7 @@ import pytest
 from kgsynth.errors import StoreError
 from kgsynth.store import Change, GraphStore, TaskRecord
 from tests.conformance.conftest import Connect
-from tests.conformance.samples import CHAIN, A, B, C, D, concept
-
-DIM = 8
-
-
-def unit(*at: int) -> np.ndarray:
-    return np.eye(DIM, dtype=np.float32)[list(at)]
+from tests.conformance.samples import CHAIN, DIM, A, B, C, D, concept, unit
 
 
 def many(n: int, seed: int = 0) -> tuple[Change, list[str], np.ndarray]:
