@@ -142,10 +142,12 @@ class ConceptGraph:
 
     def lineage(self, concept: Concept | str) -> tuple[Concept, ...]:
         """The chain of first parents, root first: the way on which a concept was found."""
-        chain: list[Concept] = []
-        while (parents := self.parents(chain[-1] if chain else concept)) and parents[0] not in chain:
-            chain.append(parents[0])
-        return tuple(reversed(chain))
+        structure, concept_id = self._at(concept)
+        chain: dict[str, None] = {}
+        while (parents := structure.parents(concept_id)) and parents[0] not in chain:
+            concept_id = parents[0]
+            chain[concept_id] = None
+        return tuple(self._many(reversed(chain)))
 
     def context(self, concept: Concept | str) -> str:
         """Where a concept stands, in words: "root > ... > parent"; empty for a root."""

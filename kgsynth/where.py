@@ -47,6 +47,8 @@ def _of_settings(path: Path, folder: Path | None) -> str:
 def _file(path: Path, new: bool) -> str:
     if path.is_dir():
         path /= "graph.sqlite"
+    if path.is_file() and not path.stat().st_size and not new:
+        raise ConfigError(f"{path} is an empty file, not a graph; grow one, or restore it from a backup")
     if path.is_file() or (new and path.suffix in SUFFIXES and path.parent.is_dir()):
         return f"sqlite:{path}"
     if new and path.suffix in SUFFIXES:

@@ -79,6 +79,7 @@ def test_a_graph_is_found_by_every_name_it_has(tmp_path: Path, monkeypatch: pyte
         ("no/where.sqlite", True, "the folder of no/where.sqlite does not exist; make no"),
         ("gone.toml", False, "cannot read recipe gone.toml"),
         ("young.toml", False, "its run has no graph yet .*kgsynth grow"),
+        ("empty.sqlite", False, "empty.sqlite is an empty file, not a graph"),
     ],
 )
 def test_what_is_no_graph_is_told_what_one_is(
@@ -86,9 +87,10 @@ def test_what_is_no_graph_is_told_what_one_is(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "young.toml").write_text('[run]\nname = "young"\n')
+    (tmp_path / "empty.sqlite").touch()
     with pytest.raises(ConfigError, match=says):
         find_graph(text, new=new)
-    assert os.listdir(tmp_path) == ["young.toml"]
+    assert sorted(os.listdir(tmp_path)) == ["empty.sqlite", "young.toml"]
 
 
 # the log
