@@ -57,7 +57,7 @@ def test_a_graph_is_found_by_every_name_it_has(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "runs" / "small"
     folder.mkdir(parents=True)
-    (folder / "graph.sqlite").touch()
+    EmbeddedStore(folder / "graph.sqlite").close()
     (tmp_path / "small.toml").write_text('[run]\nname = "small"\n[grow]\nmax_concepts = 3\n')
     (tmp_path / "far.toml").write_text('[store]\nurl = "bolt://far:7687"\n')
     here = f"sqlite:{folder / 'graph.sqlite'}"
