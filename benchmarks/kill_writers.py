@@ -28,12 +28,13 @@ from typing import Any
 
 import networkx as nx
 
-from benchmarks.writer import Intent, read_intent
 from kgsynth.errors import CycleError, UndoError
 from kgsynth.store import GraphStore, local, open_store
 from kgsynth.store.embedded import EmbeddedStore
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT))
+from benchmarks.writer import Intent, read_intent  # noqa: E402
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -18,6 +18,7 @@ from kgsynth.cli import main
 from kgsynth.concept import Concept, Edge
 from kgsynth.errors import ConfigError, RunError
 from kgsynth.store import Change, GraphStore, open_store
+from kgsynth.store.embedded import EmbeddedStore
 from kgsynth.task import Provenance, Task, VerifierSpec
 from kgsynth.where import find_graph
 from tests.test_push import fill, image
