@@ -19,7 +19,7 @@ from kgsynth.doctor.checks import CHECKS
 from kgsynth.doctor.patch import Finding, Patch
 from kgsynth.doctor.survey import Survey
 from kgsynth.errors import StoreError
-from kgsynth.store import Change, GraphStore
+from kgsynth.store import Change, GraphStore, unfinished
 
 __all__ = ["Finding", "Repair", "examine", "repair"]
 
@@ -44,8 +44,7 @@ def examine(store: GraphStore, on_progress: Progress = lambda *_: None) -> list[
     Reads all rows, of a file as of one moment. Raises StoreError when a graph in a server is never the same before and after.
     """
     if copying := store.state().get("copying"):
-        what = f"this is an unfinished copy ({copying}); run the same `kgsynth push` again to finish it"
-        return [Finding(kind="unfinished-copy", what=what)]
+        return [Finding(kind="unfinished-copy", what=unfinished("this", copying))]
     for _ in range(PASSES):
         with store.snapshot():
             state, survey = store.state(), Survey(store, on_progress)

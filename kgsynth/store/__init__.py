@@ -329,8 +329,13 @@ def open_store(url: str, *, as_is: bool = False) -> GraphStore:
     store = _opened(url, as_is)
     if not as_is and (copying := store.state().get("copying")):
         store.close()
-        raise StoreError(f"{url} is an unfinished copy ({copying}); run the same `kgsynth push` again to finish it")
+        raise StoreError(unfinished(url, copying))
     return store
+
+
+def unfinished(name: str, copying: str) -> str:
+    """What is said of a store that cannot be used yet; copying: as in its state."""
+    return f"{name} is an unfinished copy ({copying}); run the same `kgsynth push` again to finish it"
 
 
 def _opened(url: str, as_is: bool) -> GraphStore:

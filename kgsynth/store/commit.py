@@ -104,7 +104,7 @@ class _Commit:
         if self.draft.node(concept_id) is None:
             return
         for pair in self._around(concept_id):
-            self._cut(pair)
+            self.draft.cut_link(pair)
         self._forget(concept_id)
         self.result["removed"].append(concept_id)
 
@@ -114,10 +114,7 @@ class _Commit:
         draft.need_redirects((), (concept_id,))
         for fold in draft.folded_into(concept_id):
             draft.redirect(fold, None)
-        draft.need_queued((concept_id,))
-        if draft.queue[concept_id] is not None:
-            draft.enqueue(concept_id, None)
-        draft.delete(concept_id)
+        _take_out(draft, concept_id)
 
     def _meant(self, concept_id: str) -> str:
         self.draft.need_kept((concept_id,))
@@ -157,12 +154,6 @@ class _Commit:
 
     def _link(self, pair: Pair, spans: tuple[SourceSpan, ...] | str) -> None:
         self.draft.add_link(pair, Link(spans, self.draft.next_n(), self.draft.op))
-        dag.raise_levels(self.draft, *pair)
-
-    def _cut(self, pair: Pair) -> None:
-        above = self.draft.level[pair[0]]
-        self.draft.cut_link(pair)
-        dag.lower_levels(self.draft, above, pair[1])
 
     def _add_spans(self, pair: Pair, spans: Iterable[SourceSpan]) -> None:
         link = self.draft.links[pair]
@@ -177,7 +168,7 @@ class _Commit:
         self.draft.need_levels(end for pair in meant for end in pair)
         for pair in meant:
             if self.draft.links[pair] is not None:
-                self._cut(pair)
+                self.draft.cut_link(pair)
                 self.result["unlinked"].append(edge_id(pair))
 
     def _around(self, concept_id: str) -> list[Pair]:
@@ -244,7 +235,7 @@ class _Commit:
             elif parent != child:
                 self._link((parent, child), link.json)
         for pair in moves:
-            self._cut(pair)
+            self.draft.cut_link(pair)
 
     def _redirect(self, keep: str, fold: str) -> None:
         """`fold`, and whatever was folded into it before, means `keep` now."""
@@ -282,7 +273,7 @@ class _Commit:
             assert link is not None
             self.draft.need_links((moved_to,))
             self._link(moved_to, link.json)
-            self._cut(pair)
+            self.draft.cut_link(pair)
         if (rest := without_names(old.concept, split.into)) != old.concept:
             self._rewrite(old_id, rest)
         self.decided.append(split_concept(old_id, new_id, split.into, parents, children))
@@ -309,6 +300,14 @@ class _Commit:
 
 def _moved(pair: Pair, fold: str, keep: str) -> Pair:
     return keep if pair[0] == fold else pair[0], keep if pair[1] == fold else pair[1]
+
+
+def _take_out(draft: Draft, concept_id: str) -> None:
+    """A concept without edges, with its place in the frontier."""
+    draft.need_queued((concept_id,))
+    if draft.queue[concept_id] is not None:
+        draft.enqueue(concept_id, None)
+    draft.delete(concept_id)
 
 
 def edge_id(pair: Pair) -> str:
@@ -354,9 +353,7 @@ class _Undo:
         unlinked = [pair for pair in self.operation.edges if pair not in self.old_edges and pair not in self.cut]
         removed = [i for i in self.operation.concepts if i not in self.before["concept"] and i not in self.gone]
         for pair in unlinked:
-            above = self.draft.level[pair[0]]
             self.draft.cut_link(pair)
-            dag.lower_levels(self.draft, above, pair[1])
         self._remove(removed)
         self._redirect()
         added = self._restore_concepts()
@@ -428,10 +425,7 @@ class _Undo:
                     f"concept {concept_id}, which it added,",
                     lambda later, i=concept_id, o=other: (i, o) in later.edges or (o, i) in later.edges,
                 )
-            draft.need_queued((concept_id,))
-            if draft.queue[concept_id] is not None:
-                draft.enqueue(concept_id, None)
-            draft.delete(concept_id)
+            _take_out(draft, concept_id)
 
     def _redirect(self) -> None:
         for fold, row in self.before["merged"].items():
@@ -465,7 +459,6 @@ class _Undo:
         if way := dag.closes(self.draft, *pair):
             raise CycleError(*pair, way)
         self.draft.add_link(pair, link)
-        dag.raise_levels(self.draft, *pair)
 
     def _restore_frontier(self) -> None:
         """An item that waits again keeps the token of its last lease; one that is done again has that of who finished it, so

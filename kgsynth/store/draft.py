@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from kgsynth.concept import Concept, Decision, Source, SourceSpan
 from kgsynth.store import Row, rows
-from kgsynth.store.dag import Ids
+from kgsynth.store.dag import Ids, lower_levels, raise_levels
 
 Pair = tuple[str, str]  # (parent, child)
 Neighbours = dict[str, dict[str, int]]  # id -> neighbour id -> its level, in the order of insertion of the edges
@@ -233,10 +233,11 @@ class Draft:
         self.state.concepts -= 1
 
     def add_link(self, pair: Pair, link: Link) -> None:
-        """An edge that is not there and closes no cycle. Levels are the caller's to raise."""
+        """An edge that is not there and closes no cycle. Levels below it follow."""
         self._note_edge(pair)
         self.links[pair] = self.written.edges[pair] = link
         self._mark(pair, True)
+        raise_levels(self, *pair)
 
     def set_link(self, pair: Pair, link: Link) -> None:
         """An edge that is there."""
@@ -244,10 +245,11 @@ class Draft:
         self.links[pair] = self.written.edges[pair] = link
 
     def cut_link(self, pair: Pair) -> None:
-        """Levels are the caller's to lower."""
+        """An edge that is there. Levels below it follow."""
         self._note_edge(pair)
         self.links[pair] = self.written.edges[pair] = None
         self._mark(pair, False)
+        lower_levels(self, self.level[pair[0]], pair[1])
 
     def _mark(self, pair: Pair, added: bool) -> None:
         """Among the neighbours; where these are not read yet, when they are."""

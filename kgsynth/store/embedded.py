@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgsynth.concept import Concept, Decision, Edge, Source
 from kgsynth.errors import StoreError
-from kgsynth.store import KINDS, FrontierItem, Row, Skeleton, TaskRecord, rows, schema, tables
+from kgsynth.store import KINDS, FrontierItem, Row, Skeleton, TaskRecord, rows, schema, tables, unfinished
 from kgsynth.store.base import LoggedStore, checked_vectors
 from kgsynth.store.draft import Pair
 from kgsynth.store.embedded_tx import CONCEPT, GIVEN, EmbeddedTx, as_json, to_concept
@@ -327,7 +327,7 @@ SPELLINGS = "SELECT key, coalesce(c.id, 'missing:' || concept) FROM name LEFT JO
 def _refuse_unfinished(db: sqlite3.Connection, path: str) -> None:
     copying = db.execute("SELECT copying FROM state").fetchone()[0]
     if copying:
-        raise StoreError(f"{path} is an unfinished copy ({copying}); run the same `kgsynth push` again to finish it")
+        raise StoreError(unfinished(path, copying))
 
 
 def _edge(row: sqlite3.Row) -> Edge:

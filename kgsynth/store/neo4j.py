@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgsynth.concept import Concept, Decision, Edge, Source
 from kgsynth.errors import StoreError
-from kgsynth.store import KINDS, Change, FrontierItem, Row, Skeleton, TaskRecord, neo4j_rows, queries, rows
+from kgsynth.store import KINDS, Change, FrontierItem, Row, Skeleton, TaskRecord, neo4j_rows, queries, rows, unfinished
 from kgsynth.store.base import LoggedStore, checked_vectors
 from kgsynth.store.draft import Pair
 from kgsynth.store.neo4j_driver import Server, Session, batches
@@ -269,9 +269,7 @@ class Neo4jStore(LoggedStore):
         def run(session: Session) -> T:
             tx = Neo4jTx(session, self.url)
             if not copying and tx.guard["copying"]:
-                raise StoreError(
-                    f"{self.url} is an unfinished copy ({tx.guard['copying']}); run the same `kgsynth push` again to finish it"
-                )
+                raise StoreError(unfinished(self.url, tx.guard["copying"]))
             return work(tx)
 
         return self._server.write(run)
