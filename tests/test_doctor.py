@@ -19,7 +19,7 @@ from kgsynth.doctor import Finding, examine, repair
 from kgsynth.errors import StoreError, UndoError
 from kgsynth.store import Change, GraphStore, Split, open_store
 from tests.bolt import bolt_url  # noqa: F401
-from tests.test_push import fill, image
+from tests.test_push import damage, fill, image
 
 A, B, C, D, E, LONE = (
     Concept(name=name, domain="d", aliases=(f"the {name} itself",)) for name in ("a", "b", "c", "d", "e", "lone")
@@ -455,13 +455,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "graph.sqlite"
     with closing(open_store(f"sqlite:{path}")) as store:
         fill(store, 600)
-    with closing(sqlite3.connect(path)) as db:
-        page = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'frontier_state'").fetchone()[0]
-        size = db.execute("PRAGMA page_size").fetchone()[0]
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    with path.open("r+b") as file:
-        file.seek((page - 1) * size + 8)
-        file.write(b"\xff" * 100)
+    damage(path, "frontier_state", at=8, length=100)
     with closing(open_store(f"sqlite:{path}")) as store:
         found = examine(store)
     assert kinds(found) == {"damaged-file"}

@@ -79,18 +79,6 @@ def test_damaged_or_foreign_files_are_named_and_left_alone(tmp_path: Path) -> No
         EmbeddedStore(torn).concepts()
 
 
-def test_a_fork_must_open_its_own(tmp_path: Path) -> None:
-    store = EmbeddedStore(tmp_path / "graph.sqlite")
-    pid = os.fork()
-    if pid == 0:
-        try:
-            store.concepts()
-        except StoreError as error:
-            os._exit(0 if "fork" in str(error) else 2)
-        os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-
-
 def test_open_store_takes_paths_and_urls(tmp_path: Path) -> None:
     for url in (f"sqlite:{tmp_path / 'new' / 'a.sqlite'}", str(tmp_path / "b.sqlite"), ":memory:"):
         store = open_store(url)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-import os
 import random
 import re
 import subprocess
@@ -405,19 +404,6 @@ def test_a_missing_driver_names_the_extra() -> None:
     code = "import sys; sys.modules['neo4j'] = None\nfrom kgsynth.store import open_store; open_store('bolt://127.0.0.1:1')"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert result.stderr.strip().endswith("ConfigError: the Neo4j store needs the driver: pip install 'kgsynth[neo4j]'")
-
-
-@pytest.mark.neo4j
-def test_a_fork_must_open_its_own(store: Any) -> None:
-    pid = os.fork()
-    if pid == 0:
-        try:
-            store.concepts()
-        except StoreError as error:
-            os._exit(0 if "fork" in str(error) else 2)
-        os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert store.concepts() == []
 
 
 @pytest.mark.neo4j

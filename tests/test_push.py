@@ -29,6 +29,17 @@ from tests.bolt import bolt_url  # noqa: F401
 SOURCE = "made by hand"
 
 
+def damage(path: Path, index: str, *, at: int, length: int) -> None:
+    """Overwrite a piece of the page in which an index of a closed file begins."""
+    with closing(sqlite3.connect(path)) as db:
+        page = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (index,)).fetchone()[0]
+        size = db.execute("PRAGMA page_size").fetchone()[0]
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size + at)
+        file.write(b"\xff" * length)
+
+
 def fill(store: GraphStore, concepts: int, *, seed: int = 0, width: int = 16) -> None:
     """A graph with everything in it: quotes, merges, splits, refusals, undone operations, leases, vectors, tasks."""
     draw = random.Random(seed)
@@ -396,13 +407,7 @@ def test_a_damaged_store_is_not_backed_up_as_if_it_were_whole(tmp_path: Path) ->
     path = tmp_path / "graph.sqlite"
     with closing(open_store(f"sqlite:{path}")) as store:
         fill(store, 600)
-    with closing(sqlite3.connect(path)) as db:
-        page = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'edge_up'").fetchone()[0]
-        size = db.execute("PRAGMA page_size").fetchone()[0]
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    with path.open("r+b") as file:
-        file.seek((page - 1) * size + 16)
-        file.write(b"\xff" * 400)
+    damage(path, "edge_up", at=16, length=400)
     with pytest.raises(StoreError, match=r"does not hold together|malformed"):
         backup(f"sqlite:{path}", tmp_path / "backup.sqlite")
     assert not (tmp_path / "backup.sqlite").exists()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import random
 from typing import Any
 
+from kgsynth.errors import StoreError
 from kgsynth.store import Change, GraphStore, open_store
 from tests.conformance.samples import check, concept, edge, items, undo_all
 
@@ -64,3 +66,15 @@ def test_no_item_is_leased_to_two_processes(url: str, store: GraphStore) -> None
     while not found.empty():
         taken += found.get()
     assert sorted(taken) == sorted(concept(f"n{i}").id for i in range(40))
+
+
+def test_a_fork_must_open_its_own(store: GraphStore) -> None:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            store.concepts()
+        except StoreError as error:
+            os._exit(0 if "fork" in str(error) else 2)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert store.concepts() == []
