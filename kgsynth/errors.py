@@ -9,6 +9,7 @@
     ├── WebError           search, fetch or extraction failed
     ├── StoreError         the graph store failed
     │   ├── CycleError         an edge would close a cycle
+    │   ├── StaleError         concepts were compared with a graph that has grown since
     │   ├── LeaseError         another worker holds or finished the concept: the lease had expired
     │   ├── UndoError          an operation cannot be taken back before a later one
     │   └── DuplicateError     an id, name or task exists already
@@ -50,7 +51,16 @@ class BudgetError(LLMError):
 
 
 class WebError(KgsynthError):
-    """Search, fetch or extraction failed."""
+    """Search, fetch or extraction failed. `cause` is one of CAUSES: what reports count failures by."""
+
+    CAUSES = (
+        "robots", "private address", "redirects", "too large", "timeout", "status", "rate limit", "quota", "encoding",
+        "content type", "no text", "connection", "malformed answer", "offline", "other",
+    )  # fmt: skip
+
+    def __init__(self, message: str, cause: str = "other") -> None:
+        self.cause = cause
+        super().__init__(message)
 
 
 class StoreError(KgsynthError):
@@ -64,6 +74,10 @@ class CycleError(StoreError):
         self.parent, self.child, self.path = parent, child, path
         shown = " -> ".join(path) if path else f"{child} -> ... -> {parent}"
         super().__init__(f"edge {parent} -> {child} would close a cycle: {shown} exists already")
+
+
+class StaleError(StoreError):
+    """A change adds concepts that were compared with an older graph than there is now. Nothing was written: compare again."""
 
 
 class LeaseError(StoreError):

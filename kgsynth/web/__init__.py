@@ -26,6 +26,7 @@ class Fetched:
     body: bytes
     content_type: str  # "text/html", "text/markdown", "text/plain", ...
     licence: str = "unknown"
+    licence_evidence: str = ""  # the words or the tag that say so, and where they stand; "" when unknown
     retrieved_at: str = ""  # ISO 8601, UTC
 
 
@@ -63,6 +64,7 @@ class Page:
     headings: tuple[Heading, ...] = ()
     links: tuple[Link, ...] = ()
     definitions: tuple[Definition, ...] = ()
+    licence_evidence: str = ""  # what `source.licence` rests on
 
     @property
     def url(self) -> str:
