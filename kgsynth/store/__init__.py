@@ -80,8 +80,11 @@ class Change:
       an edge that exists gains the new spans.
     * `enqueue` items whose concept is already in the frontier (waiting, leased or done) are ignored.
     * `done` marks frontier items as finished; committing the same change twice changes nothing.
+    * `reopen` lets finished frontier items wait again, as if they had never been tried.
     * `leases` are the frontier items this change was worked out under. When one of them is held by another worker
       by now (its lease had expired), or was finished by another, nothing is written and LeaseError is raised.
+    * `as_of` is the operation as of which the concepts were compared with the graph. When the change would insert one of them
+      and there is a later operation, nothing is written and StaleError is raised: so no two writers insert one concept twice.
     * `max_concepts` caps the number of concepts in the store: further new ones (and their edges) are dropped and recorded.
       A frontier item whose concept is not in the store is not queued.
     * `merges` are (keep, fold) pairs: everything of `fold` (names, edges in both directions, frontier item) moves to `keep`,
@@ -102,7 +105,9 @@ class Change:
     decisions: tuple[Decision, ...] = ()
     enqueue: tuple[FrontierItem, ...] = ()
     done: tuple[str, ...] = ()  # concept ids
+    reopen: tuple[str, ...] = ()  # concept ids
     leases: tuple[FrontierItem, ...] = ()
+    as_of: int | None = None
     max_concepts: int | None = None
     note: str = ""
 
@@ -234,8 +239,14 @@ class GraphStore(Protocol):
 
     # the frontier
 
-    def lease(self, n: int, owner: str, seconds: float) -> list[FrontierItem]:
-        """Up to n waiting items in order of seq, now leased to owner; expired leases count as waiting."""
+    def lease(self, n: int, owner: str, seconds: float, among: Sequence[str] | None = None) -> list[FrontierItem]:
+        """Up to n waiting items in order of seq, now leased to owner; expired leases count as waiting.
+
+        With `among` (concept ids), only those of them that wait."""
+        ...
+
+    def waiting(self) -> list[FrontierItem]:
+        """All waiting items in order of seq; expired leases count as waiting. For policies that choose among them."""
         ...
 
     def release(self, owner: str) -> int:

@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from kgsynth.concept import Concept, Decision, Edge, SourceSpan, content_id
-from kgsynth.errors import CycleError, LeaseError, UndoError
+from kgsynth.errors import CycleError, LeaseError, StaleError, UndoError
 from kgsynth.store import Change, CommitResult, FrontierItem, Operation, Split, dag, rows
 from kgsynth.store.change import (
     absorb,
@@ -30,7 +30,7 @@ from kgsynth.store.draft import Draft, Link, Node, Pair, Queued, membership, mov
 
 
 def apply(draft: Draft, change: Change) -> CommitResult:
-    """Raises LeaseError, and StoreError for evidence that cannot be stored; the draft is worth nothing then."""
+    """Raises LeaseError, StaleError, and StoreError for evidence that cannot be stored; the draft is worth nothing then."""
     return _Commit(draft).apply(change)
 
 
@@ -45,6 +45,7 @@ class _Commit:
         self._hold(change.leases)
         draft.add_sources(change.sources)
         self._concepts(change.concepts, change.max_concepts)
+        self._compared(change.as_of)
         self._merges(change.merges)
         for split in change.splits:
             self._split(split)
@@ -52,7 +53,7 @@ class _Commit:
         self._edges(change.edges, change.max_concepts)
         for concept_id in change.remove:
             self._remove(concept_id)
-        self._frontier(change.enqueue, change.done)
+        self._frontier(change.enqueue, change.done, change.reopen)
         self._decide([*self.decided, *change.decisions])
         draft.settle()
         found = {name: tuple(dict.fromkeys(value)) for name, value in self.result.items()}
@@ -72,6 +73,15 @@ class _Commit:
                 )
 
     # concepts
+
+    def _compared(self, as_of: int | None) -> None:
+        """Nothing new was inserted beside a concept that nobody compared it with."""
+        last = self.draft.op - 1
+        if as_of is not None and self.result["added"] and as_of != last:
+            raise StaleError(
+                f"{len(self.result['added'])} new concepts were compared with the graph as of operation {as_of}, but "
+                f"there is operation {last} now; nothing was written, compare them again"
+            )
 
     def _concepts(self, concepts: Sequence[Concept], cap: int | None) -> None:
         ids = [concept.id for concept in concepts]
@@ -283,10 +293,11 @@ class _Commit:
     def _decide(self, decisions: Iterable[Decision]) -> None:
         self.draft.add_decisions((d.id, evidence_to_json(d), d) for d in decisions)
 
-    def _frontier(self, enqueue: Sequence[FrontierItem], done: Sequence[str]) -> None:
+    def _frontier(self, enqueue: Sequence[FrontierItem], done: Sequence[str], reopen: Sequence[str]) -> None:
         draft = self.draft
-        draft.need_kept([*(item.concept for item in enqueue), *done])
-        draft.need_queued({draft.kept[i] for i in (*(item.concept for item in enqueue), *done)})
+        named = [*(item.concept for item in enqueue), *done, *reopen]
+        draft.need_kept(named)
+        draft.need_queued({draft.kept[i] for i in named})
         draft.need_levels(draft.kept[item.concept] for item in enqueue)
         for item in enqueue:
             concept_id = draft.kept[item.concept]
@@ -296,6 +307,10 @@ class _Commit:
             waiting = draft.queue[concept_id]
             if waiting is not None and waiting.state != "done":
                 draft.enqueue(concept_id, moved(waiting, state="done", owner="", until=0.0))
+        for concept_id in dict.fromkeys(draft.kept[i] for i in reopen):
+            finished = draft.queue[concept_id]
+            if finished is not None and finished.state == "done":
+                draft.enqueue(concept_id, moved(finished, state="waiting", attempts=0))
 
 
 def _moved(pair: Pair, fold: str, keep: str) -> Pair:

@@ -101,17 +101,22 @@ class EmbeddedStore(LoggedStore):
 
     # the frontier
 
-    def lease(self, n: int, owner: str, seconds: float) -> list[FrontierItem]:
+    def lease(self, n: int, owner: str, seconds: float, among: Sequence[str] | None = None) -> list[FrontierItem]:
         now = self._clock()
-        given = {"owner": owner, "until": now + seconds, "now": now, "n": max(n, 0)}
+        given = {"owner": owner, "until": now + seconds, "now": now, "n": max(n, 0), "among": as_json(among or ())}
         with self._transaction() as db:
-            found = db.execute(WAITING, given).fetchall()
+            found = db.execute(WAITING if among is None else AMONG, given).fetchall()
             first = db.execute("SELECT tokens FROM state").fetchone()[0] + 1
             leased = [{**given, "seq": row[0], "token": token} for token, row in enumerate(found, first)]
             db.executemany(LEASE, leased)
             db.execute("UPDATE state SET tokens = tokens + ?", (len(leased),))
             items = db.execute(f"{ITEM} WHERE n IN {GIVEN} ORDER BY n", (as_json(row[0] for row in found),)).fetchall()
         return [FrontierItem(**dict(row)) for row in items]
+
+    def waiting(self) -> list[FrontierItem]:
+        return [
+            FrontierItem(**dict(row)) for row in self._read(f"{ITEM} WHERE {OPEN} ORDER BY n", {"now": self._clock()})
+        ]
 
     def release(self, owner: str) -> int:
         with self._transaction() as db:
@@ -272,6 +277,10 @@ WAITING = """
 SELECT n FROM (SELECT n FROM frontier WHERE state = 'waiting' ORDER BY n LIMIT :n)
 UNION ALL SELECT n FROM (SELECT n FROM frontier WHERE state = 'leased' AND until <= :now ORDER BY n LIMIT :n)
 ORDER BY n LIMIT :n"""
+
+OPEN = "(state = 'waiting' OR state = 'leased' AND until <= :now)"
+
+AMONG = f"SELECT n FROM frontier WHERE concept IN (SELECT value FROM json_each(:among)) AND {OPEN} ORDER BY n LIMIT :n"
 
 LEASE = """
 UPDATE frontier SET owner = :owner, until = :until, token = :token, attempts = attempts + (state = 'leased'), state = 'leased'

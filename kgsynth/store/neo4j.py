@@ -117,15 +117,21 @@ class Neo4jStore(LoggedStore):
 
     # the frontier
 
-    def lease(self, n: int, owner: str, seconds: float) -> list[FrontierItem]:
+    def lease(self, n: int, owner: str, seconds: float, among: Sequence[str] | None = None) -> list[FrontierItem]:
         now, lease = self._clock(), uuid.uuid4().hex
         given = {"n": max(n, 0), "owner": owner, "now": now, "until": now + seconds, "lease": lease}
+        if among is not None:
+            given["among"] = list(among)
+        query = queries.LEASE if among is None else queries.LEASE_AMONG
 
         def take(tx: Neo4jTx) -> list[FrontierItem]:
             taken = tx.session.run(queries.LEASED, lease=lease) if tx.session.again else []
-            return [FrontierItem(**row.data()) for row in taken or tx.session.run(queries.LEASE, **given)]
+            return [FrontierItem(**row.data()) for row in taken or tx.session.run(query, **given)]
 
         return self._write(take)
+
+    def waiting(self) -> list[FrontierItem]:
+        return [FrontierItem(**row) for row in self._server.read(queries.WAITING, now=self._clock())]
 
     def release(self, owner: str) -> int:
         return self._write(lambda tx: tx.session.run(queries.RELEASE, owner=owner)[0]["n"])

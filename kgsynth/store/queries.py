@@ -300,14 +300,7 @@ SET f.state = 'leased', f.owner = $owner, f.lease_until = $until, f.lease = $lea
 
 _ITEM = "f.concept AS concept, f.depth AS depth, f.seq AS seq, f.attempts AS attempts, f.token AS token"
 
-LEASE = f"""
-CALL () {{
-    MATCH (f:Frontier) WHERE f.state = 'waiting' AND f.seq >= 0
-    RETURN f ORDER BY f.state, f.seq LIMIT $n
-    UNION
-    MATCH (f:Frontier) WHERE f.state = 'leased' AND f.seq >= 0 AND f.lease_until <= $now
-    RETURN f ORDER BY f.state, f.seq LIMIT $n
-}}
+_GIVE = f"""
 WITH f ORDER BY f.seq LIMIT $n
 WITH collect(f) AS found
 MATCH (g:Guard {{id: 'graph'}})
@@ -319,6 +312,21 @@ CALL (g, found, places) {{
 SET g.tokens = g.tokens + size(found)
 WITH found UNWIND found AS f
 RETURN {_ITEM} ORDER BY seq"""
+
+LEASE = f"""
+CALL () {{
+    MATCH (f:Frontier) WHERE f.state = 'waiting' AND f.seq >= 0
+    RETURN f ORDER BY f.state, f.seq LIMIT $n
+    UNION
+    MATCH (f:Frontier) WHERE f.state = 'leased' AND f.seq >= 0 AND f.lease_until <= $now
+    RETURN f ORDER BY f.state, f.seq LIMIT $n
+}} {_GIVE}"""
+
+_OPEN = "f.seq >= 0 AND (f.state = 'waiting' OR f.state = 'leased' AND f.lease_until <= $now)"
+
+LEASE_AMONG = f"UNWIND $among AS concept MATCH (f:Frontier {{concept: concept}}) WHERE {_OPEN} WITH DISTINCT f {_GIVE}"
+
+WAITING = f"MATCH (f:Frontier) WHERE {_OPEN} RETURN {_ITEM} ORDER BY seq"
 
 LEASED = f"MATCH (f:Frontier) WHERE f.state = 'leased' AND f.seq >= 0 AND f.lease = $lease RETURN {_ITEM} ORDER BY seq"
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgsynth.errors import LeaseError
+from kgsynth.errors import LeaseError, StaleError
 from kgsynth.store import Change, GraphStore
 from tests.conformance.conftest import Connect
 from tests.conformance.samples import CHAIN, PAGE, A, B, C, Clock, D, concept, dump, edge, item, items
@@ -185,3 +185,41 @@ def test_leases_are_no_part_of_the_history(store: GraphStore) -> None:
     (mine,) = store.lease(1, "me", 60)
     store.commit(Change(concepts=(D,), leases=(mine,)))
     assert store.operations()[-1].concepts == (D.id,)
+
+
+def test_a_lease_can_be_had_among_some_only(connect: Connect) -> None:
+    clock = Clock()
+    store = connect(clock=clock)
+    store.commit(items("a", "b", "c", "d"))
+    (held,) = store.lease(1, "other", 10, among=[B.id])
+    assert held.concept == B.id
+    assert [i.concept for i in store.waiting()] == [A.id, C.id, D.id]
+    assert [i.concept for i in store.lease(2, "me", 60, among=[D.id, B.id, C.id, "c_unknown", C.id])] == [C.id, D.id]
+    assert store.lease(5, "me", 60, among=[]) == []
+    clock.now += 11
+    assert [(i.concept, i.attempts) for i in store.waiting()] == [(A.id, 0), (B.id, 0)]
+    assert [(i.concept, i.attempts) for i in store.lease(5, "me", 60, among=[B.id])] == [(B.id, 1)]
+
+
+def test_a_finished_item_can_wait_again_and_undo_knows(store: GraphStore) -> None:
+    store.commit(items("a", "b"))
+    store.commit(Change(done=(A.id,)))
+    op = store.commit(Change(reopen=(A.id, B.id, "c_unknown"))).op
+    assert store.frontier() == {"waiting": 2, "leased": 0, "done": 0}
+    assert store.commit(Change(reopen=(A.id,))).op == 0, "it waits already"
+    store.undo(op)
+    assert store.frontier() == {"waiting": 1, "leased": 0, "done": 1}
+
+
+def test_new_concepts_that_were_compared_with_an_older_graph_are_not_inserted(store: GraphStore) -> None:
+    store.commit(items("a"))
+    seen = store.version()
+    store.commit(Change(concepts=(B,), as_of=seen))
+    before = dump(store)
+    with pytest.raises(StaleError, match="compare them again"):
+        store.commit(Change(sources=(PAGE,), concepts=(C,), edges=(edge(A, C),), done=(A.id,), as_of=seen))
+    assert dump(store) == before
+    known = replace(B, aliases=("second letter",))
+    store.commit(Change(concepts=(known,), edges=(edge(A, B),), as_of=seen))  # inserts nothing
+    store.commit(Change(concepts=(C,), as_of=store.version()))
+    assert len(store.concepts()) == 3
