@@ -11,18 +11,20 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from kgsynth.grow.grow import Progress
+from kgsynth.grow.progress import Progress
 
 EVERY_SECONDS = 5.0  # without a terminal
 
 
 @contextmanager
 def growing(max_concepts: int) -> Iterator[Callable[[Progress], None]]:
-    """Shows concepts, edges and what waits, while the graph grows."""
+    """Shows concepts and what waits, while the graph grows."""
     with _line("grow", max_concepts) as line:
 
         def show(now: Progress) -> None:
-            facts = f"{now.edges} edges, {now.refused} refused, {now.waiting} to research"
+            facts = (
+                f"{now.tally.linked} edges added, {now.tally.refused} refused, {now.waiting + now.leased} to research"
+            )
             line(now.concepts, f"{facts}  {now.last}")
 
         yield show

@@ -12,6 +12,7 @@ tasks: that is in `grow/`, `sample.py`, `synthesize/` and `validate.py`.
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator
@@ -27,7 +28,9 @@ from kgsynth.config import RunConfig, build_all, read_toml
 from kgsynth.embed import Embedder, open_embedder
 from kgsynth.errors import ConfigError, RunError, TaskError, ValidationError
 from kgsynth.graph import ConceptGraph
-from kgsynth.grow.grow import GrowConfig, GrowReport, Progress, grow
+from kgsynth.grow.grow import GrowConfig, grow, plant
+from kgsynth.grow.progress import GrowReport, Progress
+from kgsynth.grow.workers import grow_in_processes
 from kgsynth.llm import LLM
 from kgsynth.llm.offline import OfflineExtractive
 from kgsynth.llm.openai import LLMConfig, OpenAIChat
@@ -46,8 +49,8 @@ T = TypeVar("T")
 
 # Settings that change how fast or at what cost a run goes, never what it makes.
 MAY_CHANGE = (
-    "run.dir", "grow.agents", "grow.attempts", "grow.lease_seconds", "corpus.cache", "synthesize.drafts",
-    "llm.api_key_env", "llm.timeout_s", "llm.max_", "llm.concurrency", "llm.usd_",
+    "run.dir", "grow.agents", "grow.processes", "grow.on", "grow.attempts", "grow.lease_seconds", "corpus.cache",
+    "synthesize.drafts", "llm.",
 )  # fmt: skip
 
 
@@ -121,6 +124,15 @@ class Run:
     def __init__(self, recipe: Recipe, folder: RunFolder) -> None:
         self.recipe, self.folder = recipe, folder
 
+    @property
+    def owner(self) -> str:
+        """The name under which the run leases concepts."""
+        return f"run {self.recipe.run.name}"
+
+    def close(self) -> None:
+        if "graph" in vars(self):
+            self.graph.store.close()
+
     @cached_property
     def graph(self) -> ConceptGraph:
         return ConceptGraph(open_store(self.recipe.store.url or f"sqlite:{self.folder / 'graph.sqlite'}"))
@@ -166,8 +178,7 @@ def open_run(recipe: Recipe, say: Callable[[str], None] = print) -> Iterator[Run
         try:
             yield run
         finally:
-            if "graph" in vars(run):
-                run.graph.store.close()
+            run.close()
 
 
 def _wait(work: Coroutine[Any, Any, T]) -> T:
@@ -185,21 +196,37 @@ def grow_graph(run: Run, on_progress: Callable[[Progress], None] = lambda _: Non
     frontier = run.graph.store.frontier()
     if frontier["done"] and not frontier["waiting"] + frontier["leased"]:
         return None
-
-    async def work() -> GrowReport:
-        try:
-            return await grow(
-                run.graph, run.recipe.grow, llm=run.llm, search=run.corpus, reader=run.reader,
-                embedder=run.embedder, owner=f"run {run.recipe.run.name}", on_progress=on_progress,
-            )  # fmt: skip
-        finally:
-            await run.llm.close()
-
     with run.stage("grow") as counts:
-        report = _wait(work())
-        counts |= {"concepts": len(run.graph), "edges": run.graph.number_of_edges(), "refused_edges": report.refused}
-        counts |= {"researched": report.researched, "failed": report.failed}
+        report = _wait(_grow_everywhere(run, on_progress))
+        done = report.tally
+        counts |= {"concepts": len(run.graph), "edges": run.graph.number_of_edges(), "refused_edges": done.refused}
+        counts |= {"researched": done.researched, "failed": done.failed}
     return report
+
+
+async def _grow_everywhere(run: Run, on_progress: Callable[[Progress], None]) -> GrowReport:
+    """In this process, or in several."""
+    config = run.recipe.grow
+    if config.processes == 1:
+        return await grow_here(run, on_progress)
+    plant(run.graph, config.seeds)
+    command = [sys.executable, "-m", "kgsynth.worker", str(run.folder.path)]
+    report = await grow_in_processes(command, config.processes, run.graph.store, run.owner, on_progress)
+    run.graph.refresh()
+    return report
+
+
+async def grow_here(
+    run: Run, on_progress: Callable[[Progress], None], *, owner: str = "", patient: bool = False
+) -> GrowReport:
+    """Grow in this process; see `grow.grow` for patient."""
+    try:
+        return await grow(
+            run.graph, run.recipe.grow, llm=run.llm, search=run.corpus, reader=run.reader, embedder=run.embedder,
+            owner=owner or run.owner, patient=patient, on_progress=on_progress,
+        )  # fmt: skip
+    finally:
+        await run.llm.close()
 
 
 @dataclass(frozen=True, kw_only=True)

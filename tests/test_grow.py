@@ -16,7 +16,8 @@ from kgsynth.embed import HashingEmbedder
 from kgsynth.errors import ConfigError, LLMError
 from kgsynth.graph import ConceptGraph
 from kgsynth.grow.agent import AgentConfig
-from kgsynth.grow.grow import GrowConfig, GrowReport, Seed, grow
+from kgsynth.grow.grow import GrowConfig, Seed, grow
+from kgsynth.grow.progress import GrowReport
 from kgsynth.llm import LLM
 from kgsynth.llm.offline import OfflineExtractive
 from kgsynth.llm.openai import LLMConfig, OpenAIChat
@@ -94,7 +95,7 @@ def test_grows_what_the_pages_say(folder: Path, tmp_path: Path) -> None:
     stats = graph.stats()
     assert (stats.cycles, stats.unsupported_edges, stats.duplicate_names) == (0, 0, 0)
     assert report.stopped == "frontier empty"
-    assert report.researched == len(graph)
+    assert report.tally.researched == len(graph)
     atomic = {name_key(c.name) for c in graph if c.atomic}
     assert atomic == {name_key(n) for n in ("tries", "binary heaps", "open addressing", "rotation")}
 
@@ -134,7 +135,7 @@ def test_the_edge_that_would_close_a_cycle_is_refused_and_recorded(folder: Path,
     trees, heaps = graph.find("trees")[0], graph.find("heaps")[0]
     assert graph.edge(trees, heaps) is not None
     assert graph.edge(heaps, trees) is None
-    assert report.refused == 1
+    assert report.tally.refused == 1
     refusals = [dict(d.evidence) for d in graph.store.decisions() if d.kind == "cycle"]
     assert refusals == [{"parent": heaps.id, "child": trees.id}]
 
@@ -162,7 +163,7 @@ def test_growing_a_grown_graph_changes_nothing(folder: Path, tmp_path: Path) -> 
     graph, _ = run_grow(folder, EmbeddedStore(tmp_path / "g.sqlite"))
     before, decisions = shape(graph), len(graph.store.decisions())
     again, report = run_grow(folder, EmbeddedStore(tmp_path / "g.sqlite"))
-    assert (shape(again), report.researched, len(again.store.decisions())) == (before, 0, decisions)
+    assert (shape(again), report.tally.researched, len(again.store.decisions())) == (before, 0, decisions)
 
 
 def test_depth_and_cap(folder: Path, tmp_path: Path) -> None:
@@ -197,11 +198,17 @@ def model(request: dict[str, Any]) -> dict[str, Any]:
         return {"queries": [concept[1] if concept else "", "about it"]}
     if "Are A and B the same" in text:
         return {"relation": "different", "reason": "they are named differently"}
-    if "Is this concept atomic" in text:
-        none = "on 0 pages: none" in text or ": none" in text
-        return {"atomic": none, "reason": "nothing finer" if none else "has parts"}
+    if "is it atomic" in text:
+        finer = re.findall(r"^(\d+)\. (.*?) -- ", text, re.MULTILINE)
+        return {"items": [judged(int(number), name) for number, name in finer]}
     assert concept
     return {"items": proposals(text, name_key(concept[1]))}
+
+
+def judged(number: int, name: str) -> dict[str, Any]:
+    expand = name_key(name) in map(name_key, PAGES)
+    verdict, criterion = ("expand", "has parts") if expand else ("atomic", "details only")
+    return {"number": number, "verdict": verdict, "criterion": criterion, "reason": "the pages say so"}
 
 
 def proposals(text: str, key: str) -> list[dict[str, Any]]:
@@ -229,7 +236,7 @@ def test_a_model_grows_the_same_concepts(folder: Path, tmp_path: Path) -> None:
         graph, report = run_grow(folder, EmbeddedStore(tmp_path / "m.sqlite"), chat(server))
     assert {c.id for c in graph} == {c.id for c in offline}
     assert graph.stats().cycles == 0
-    assert not report.failed
+    assert not report.tally.failed
     assert any(d.reason.startswith("openai:fake") for d in graph.store.decisions())
 
 
@@ -249,7 +256,7 @@ def test_faults_lose_and_repeat_nothing(folder: Path, tmp_path: Path) -> None:
         graph, report = run_grow(folder, EmbeddedStore(tmp_path / "faulty.sqlite"), brain, agents=1)
         assert len(server.requests) == asked + len(faults)
     assert shape(graph) == shape(clean)
-    assert report.failed == 0
+    assert report.tally.failed == 0
     ledger = [json.loads(line) for line in (tmp_path / "ledger.jsonl").read_text().splitlines()]
     assert sum(row["outcome"] == "ok" for row in ledger) == asked
 
@@ -267,7 +274,7 @@ def test_a_reply_out_of_form_is_repaired(folder: Path, tmp_path: Path) -> None:
     with FakeOpenAI(sloppy()) as server:
         graph, report = run_grow(folder, EmbeddedStore(tmp_path / "g.sqlite"), chat(server), agents=1)
     assert len(graph) > 5
-    assert report.failed == 0
+    assert report.tally.failed == 0
 
 
 def test_an_invented_quote_supports_nothing(folder: Path, tmp_path: Path) -> None:
@@ -326,7 +333,7 @@ def test_a_dead_endpoint_ends_the_run_with_its_cause(folder: Path, tmp_path: Pat
 def test_a_model_that_never_gets_the_form_right_is_given_up_with_the_cause(folder: Path, tmp_path: Path) -> None:
     with FakeOpenAI(lambda _: "I would rather talk about the weather.") as server:
         graph, report = run_grow(folder, EmbeddedStore(tmp_path / "g.sqlite"), chat(server), attempts=2)
-    assert (report.failed, report.researched) == (2, 0)
+    assert (report.tally.failed, report.tally.researched) == (2, 0)
     assert "no valid Queries" in report.describe()
     assert [d.outcome for d in graph.store.decisions()] == ["failed", "given up"]
 
@@ -344,7 +351,7 @@ def test_an_agent_that_was_too_slow_writes_nothing(folder: Path, tmp_path: Path)
             return await super().ask(question)
 
     graph, report = run_grow(folder, store, Slow(), agents=1, lease_seconds=600)
-    assert (report.overtaken, report.researched, report.failed) == (1, 0, 0)
+    assert (report.tally.overtaken, report.tally.researched, report.tally.failed) == (1, 0, 0)
     assert [c.name for c in graph] == ["data structures"]
     assert dict(store.frontier()) == {"waiting": 0, "leased": 1, "done": 0}
 

@@ -142,9 +142,10 @@ def test_queries_go_from_the_name_to_its_surroundings() -> None:
     assert asked == ["heap sort", "heap sort heaps", "heap sort array"]
 
 
-def test_atomic_when_nothing_finer_is_shown() -> None:
-    assert ask(JudgeAtomic(concept=HEAPS, pages_read=3)).atomic
-    assert not ask(JudgeAtomic(concept=HEAPS, finer=("heap sort",), pages_read=3)).atomic
+def test_what_is_atomic_shows_on_pages_only() -> None:
+    heap_sort = Concept(name="heap sort", domain="data", definition="Sorts by a heap.")
+    (judged,) = ask(JudgeAtomic(concept=HEAPS, finer=(heap_sort,))).items
+    assert (judged.number, judged.verdict) == (0, "unsure")
 
 
 def test_sameness_is_spelling() -> None:

@@ -1,27 +1,36 @@
 """One research agent for one concept, a LangGraph graph of seven steps:
 
-    plan -> search -> read -> propose -> align -> judge -> commit
+    plan -> search -> read -> propose -> judge -> align -> commit
+                                                    ^_________| when others have grown the graph meanwhile
 
-Everything up to `propose` looks at pages only and runs while other agents do the same. From `align` on the agent compares with
-the graph and writes to it, so it waits for its turn: agents pass in the order of the frontier, which makes the
-grown graph independent of how many agents run and of where a run was killed.
+Everything up to `judge` looks at pages only and runs while other agents do the same. From `align` on the agent compares with
+the graph and writes to it, so it waits for its turn: the agents of a process pass in the order of the frontier, which makes
+the grown graph independent of how many agents run and of where a run was killed. Agents of other processes do not wait for
+each other: a commit whose new concepts were compared with an older graph is refused by the store, and compared again.
 
-Left out: choosing between providers, crawling beyond the first hits, revising old concepts.
+`judge` asks about all finer concepts at once, before any of them is expanded: what is atomic is never researched.
+
+Left out: crawling beyond the first hits, revising old concepts.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from kgsynth.concept import Concept, Decision, Edge, Source, SourceSpan, merge_unique, name_key
-from kgsynth.dedup import Dedup
-from kgsynth.errors import ConfigError, WebError
+from kgsynth.concept import Concept, Decision, Edge, SourceSpan, merge_unique, name_key
+from kgsynth.errors import ConfigError, StaleError, WebError
 from kgsynth.graph import ConceptGraph
+from kgsynth.grow.evidence import support
+from kgsynth.grow.known import Known
+from kgsynth.grow.progress import ERROR, AtWork
+from kgsynth.grow.turns import Turns
 from kgsynth.llm import LLM
-from kgsynth.llm.questions import JudgeAtomic, PlanQueries, Proposal, Propose, SameConcept
+from kgsynth.llm.questions import JudgeAtomic, Judged, PlanQueries, Proposal, Propose, SameConcept
 from kgsynth.store import Change, CommitResult, FrontierItem
 from kgsynth.store.change import absorb
 from kgsynth.web import Hit, Page, SearchProvider
@@ -29,6 +38,9 @@ from kgsynth.web.read import Reader
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
+
+STEPS = ("plan", "search", "read", "propose", "judge", "align", "commit")
+LINEAGES = 100_000  # kept of concepts that wait
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +59,15 @@ class AgentConfig:
                 raise ConfigError(f"[grow.agent] {setting.name} must be at least 1, not {getattr(self, setting.name)}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A finer concept with its evidence."""
+
+    concept: Concept
+    page: Page
+    span: SourceSpan
+
+
 @dataclass(kw_only=True)
 class State:
     """What the steps hand on; each step returns the fields it sets."""
@@ -55,169 +76,258 @@ class State:
     concept: Concept
     ancestors: tuple[Concept, ...]  # root first
     queries: list[str] = field(default_factory=list)
-    hits: list[Hit] = field(default_factory=list)
+    hits: list[Hit] = field(default_factory=list)  # best first
     pages: tuple[Page, ...] = ()
-    proposals: list[Proposal] = field(default_factory=list)
+    found: tuple[Found, ...] = ()
+    judged: dict[int, Judged] = field(default_factory=dict)  # index in `found` -> judgement
+    same: dict[tuple[str, str], str] = field(
+        default_factory=dict
+    )  # (candidate, known id) -> reason, or "" if different
+    decisions: tuple[Decision, ...] = ()  # of the steps before `align`
     change: Change = Change()
-    decisions: tuple[Decision, ...] = ()
-    result: CommitResult = CommitResult()
+    result: CommitResult | None = None  # None: not committed
 
 
 @dataclass
 class Agents:
-    """The tools all agents share, and the compiled graph that each of them walks."""
+    """The tools all agents of a process share, and the compiled graph that each of them walks."""
 
     graph: ConceptGraph
-    dedup: Dedup
+    known: Known
     llm: LLM
     search: SearchProvider
     reader: Reader
     config: AgentConfig
     max_depth: int
     max_concepts: int
-    turns: Turns = field(default_factory=lambda: Turns())
+    turns: Turns = field(default_factory=Turns)
+    counts: Counter[str] = field(default_factory=Counter)  # what becomes a Tally
 
     def __post_init__(self) -> None:
         self._flow = self._compile()
+        self._doing: dict[int, tuple[str, str, float]] = {}  # seq -> (concept, step, since)
+        self.waiting = 0  # agents that are through with their pages and wait for their turn
+        self.last = ""  # name of the concept that was committed last
+        self._lineages: dict[str, tuple[Concept, ...]] = {}
 
     def _compile(self) -> CompiledStateGraph[Any, Any, Any, Any]:
         from langgraph.graph import END, START, StateGraph
 
-        steps: list[Callable[[State], Awaitable[dict[str, Any]]]] = [
-            self.plan, self.find, self.read, self.propose, self.align, self.judge, self.commit,
-        ]  # fmt: skip
-        names = ["plan", "search", "read", "propose", "align", "judge", "commit"]
         flow: Any = StateGraph(State)
-        for name, step in zip(names, steps, strict=True):
-            flow.add_node(name, step)
-        for before, after in zip([START, *names], [*names, END], strict=True):
+        steps = (self.plan, self.find, self.read, self.propose, self.judge, self.align, self.commit)
+        for name, step in zip(STEPS, steps, strict=True):
+            flow.add_node(name, self._watched(name, step))
+        for before, after in zip([START, *STEPS[:-1]], STEPS, strict=True):
             flow.add_edge(before, after)
+        flow.add_conditional_edges("commit", lambda state: "align" if state.result is None else END)
         return flow.compile()
+
+    def _watched(self, name: str, step: Callable[[State], Awaitable[dict[str, Any]]]) -> Any:
+        async def walk(state: State) -> dict[str, Any]:
+            _, _, since = self._doing[state.item.seq]
+            self._doing[state.item.seq] = (state.concept.name, name, since)
+            return await step(state)
+
+        return walk
+
+    def at_work(self) -> tuple[AtWork, ...]:
+        now = time.monotonic()
+        return tuple(AtWork(concept=c, step=s, seconds=now - since) for c, s, since in list(self._doing.values()))
 
     async def research(self, item: FrontierItem) -> CommitResult:
         """Walk the whole graph for one frontier item. Raises what a step raises (LLMError, BudgetError, StoreError)."""
-        ancestors = tuple(map(subject, self.graph.lineage(item.concept)))
-        state = State(item=item, concept=subject(self.graph[item.concept]), ancestors=ancestors)
+        concept = subject(self.graph[item.concept])
+        self._doing[item.seq] = (concept.name, STEPS[0], time.monotonic())
         try:
-            return (await self._flow.ainvoke(state))["result"]
+            state = State(item=item, concept=concept, ancestors=self._lineage(item.concept))
+            return (await self._flow.ainvoke(state, {"recursion_limit": 1_000_000}))["result"]
         finally:
-            await self.turns.leave(item.seq)
+            self.turns.leave(item.seq)
+            del self._doing[item.seq]
+
+    def _lineage(self, concept_id: str) -> tuple[Concept, ...]:
+        """Remembered where an agent of this process has found the concept, else read."""
+        known = self._lineages.pop(concept_id, None)
+        return tuple(map(subject, self.graph.lineage(concept_id))) if known is None else known
 
     async def plan(self, state: State) -> dict[str, Any]:
-        question = PlanQueries(concept=state.concept, ancestors=state.ancestors, n=self.config.queries)
+        question = PlanQueries(
+            concept=state.concept, ancestors=state.ancestors, n=self.config.queries, charged_to=state.concept.id
+        )
         return {"queries": (await self.llm.ask(question)).queries[: self.config.queries]}
 
     async def find(self, state: State) -> dict[str, Any]:
-        """Hits of all queries: pages titled like the concept, then the others, fused by reciprocal rank."""
-        found = await asyncio.gather(*(self.search.search(q, self.config.hits_per_query) for q in state.queries))
-        scores: dict[str, float] = {}
-        hits = {hit.url: hit for ranked in found for hit in ranked}
-        for ranked in found:
-            for rank, hit in enumerate(ranked):
-                scores[hit.url] = scores.get(hit.url, 0.0) + 1 / (60 + rank)
-        own = {url for url, hit in hits.items() if name_key(hit.title) in state.concept.keys}
-        best = sorted(hits, key=lambda url: (url not in own, -scores[url], url))
-        return {"hits": [hits[url] for url in best[: self.config.pages]]}
+        """Hits of all queries: pages titled like the concept, then the others, fused by reciprocal rank.
+
+        Raises WebError when no query could be searched for.
+        """
+        asked = (self.search.search(q, self.config.hits_per_query) for q in state.queries)
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        ranked, lost = self._sorted_out(state.queries, answers, "unsearched")
+        if lost and not ranked:
+            raise next(a for a in answers if isinstance(a, WebError))
+        return {"hits": fused(ranked, state.concept), "decisions": lost}
 
     async def read(self, state: State) -> dict[str, Any]:
-        """The pages that could be read; a page that could not is a recorded decision, not an end."""
-        results = await asyncio.gather(*(self.reader.read(h.url) for h in state.hits), return_exceptions=True)
+        """The first pages that can be read and are no copies of each other. What is left out is a recorded decision."""
+        pages: list[Page] = []
+        decisions = list(state.decisions)
+        waiting = list(state.hits)
+        while waiting and len(pages) < self.config.pages:
+            hits = [waiting.pop(0) for _ in range(min(len(waiting), self.config.pages - len(pages)))]
+            answers = await asyncio.gather(*(self.reader.read(h.url) for h in hits), return_exceptions=True)
+            read, lost = self._sorted_out([h.url for h in hits], answers, "unread")
+            pages += read
+            decisions += lost
+        self.counts["pages"] += len(pages)
+        return {"pages": tuple(pages), "decisions": tuple(decisions)}
+
+    def _sorted_out(
+        self, asked: Sequence[str], answers: Sequence[Any], outcome: str
+    ) -> tuple[list[Any], tuple[Decision, ...]]:
+        """(answers, decisions about what failed); anything but a WebError is raised."""
         lost: list[Decision] = []
-        for hit, result in zip(state.hits, results, strict=True):
-            if isinstance(result, WebError):
-                lost.append(Decision(kind="drop", subject=hit.url, outcome="unread", reason=str(result)))
-            elif isinstance(result, BaseException):
-                raise result
-        return {
-            "pages": tuple(r for r in results if isinstance(r, Page)),
-            "decisions": state.decisions + tuple(lost),
-        }
+        for what, answer in zip(asked, answers, strict=True):
+            if isinstance(answer, WebError):
+                self.counts[ERROR + answer.cause] += 1
+                evidence = (("cause", answer.cause),)
+                lost.append(Decision(kind="drop", subject=what, outcome=outcome, reason=str(answer), evidence=evidence))
+            elif isinstance(answer, BaseException):
+                raise answer
+        return [a for a in answers if not isinstance(a, WebError)], tuple(lost)
 
     async def propose(self, state: State) -> dict[str, Any]:
+        """Proposals that a page supports; the others are recorded."""
         if not state.pages:
-            return {"proposals": []}
+            return {}
         question = Propose(
             concept=state.concept, ancestors=state.ancestors, pages=state.pages,
-            limit=self.config.children, page_chars=self.config.page_chars,
+            limit=self.config.children, page_chars=self.config.page_chars, charged_to=state.concept.id,
         )  # fmt: skip
         proposals = (await self.llm.ask(question)).items[: self.config.children]
-        await asyncio.to_thread(self.dedup.prepare, [candidate(p, state.concept) for p in proposals])
-        return {"proposals": proposals}
-
-    async def align(self, state: State) -> dict[str, Any]:
-        """Each supported proposal becomes a new concept or a further parent of a known one."""
-        await self.turns.wait(state.item.seq)
-        parent, change = state.concept, Change()
-        known: dict[str, Concept] = {}  # keys of this agent's own proposals
-        for proposal in state.proposals:
-            source, span = locate(proposal, state.pages)
-            if span is None or source is None:
-                refusal = Decision(
-                    kind="drop", subject=proposal.name, outcome="unsupported", reason="quote not on the page"
-                )
-                change = replace(change, decisions=(*change.decisions, refusal))
-                continue
-            child, decision = await self._match(candidate(proposal, parent), known)
-            known |= dict.fromkeys(child.keys, child)
-            change = replace(
-                change,
-                sources=merge_unique(change.sources, [source]),
-                concepts=(*change.concepts, child),
-                edges=(*change.edges, Edge(parent=parent.id, child=child.id, spans=(span,))),
-                decisions=(*change.decisions, decision),
-            )
-        return {"change": change}
-
-    async def _match(self, new: Concept, known: dict[str, Concept]) -> tuple[Concept, Decision]:
-        """The concept to write for a candidate: itself, or the equivalent one with the candidate's spellings added."""
-        twin = next((known[key] for key in new.keys if key in known), None)
-        if twin is not None:
-            return twin, Decision(
-                kind="dedup", subject=new.name, outcome="exact", reason=f"proposed twice, as {twin.name}"
-            )
-        aligned = self.dedup.align(new)
-        if aligned.match is None and self.llm.uses_model:
-            for neighbour, similarity in aligned.needs_judge:
-                reply = await self.llm.ask(SameConcept(candidate=new, known=neighbour, similarity=similarity))
-                if reply.relation == "same":
-                    reason = f"{self.llm.name}: {reply.reason}"
-                    judged = Decision(kind="dedup", subject=new.name, outcome="judge", reason=reason)
-                    return absorb(neighbour, new), judged
-        return aligned.concept, aligned.decision
+        found: list[Found] = []
+        refused: list[Decision] = []
+        for proposal in proposals:
+            held = support(proposal, state.pages)
+            if isinstance(held, Decision):
+                refused.append(held)
+            else:
+                found.append(Found(concept=candidate(proposal, state.concept), page=held[0], span=held[1]))
+        if found:
+            await asyncio.to_thread(self.known.dedup.prepare, [f.concept for f in found])
+        return {"found": tuple(found), "decisions": (*state.decisions, *refused)}
 
     async def judge(self, state: State) -> dict[str, Any]:
-        """Atomic concepts keep no children; others enqueue the new ones, unless the depth is reached."""
-        concept, item, change = state.concept, state.item, state.change
-        finer = tuple(dict.fromkeys(c.name for c in change.concepts if c.id != concept.id))
-        question = JudgeAtomic(concept=concept, ancestors=state.ancestors, finer=finer, pages_read=len(state.pages))
-        reply = await self.llm.ask(question)
-        outcome = "atomic" if reply.atomic else "expand"
-        verdict = Decision(
-            kind="atomic", subject=concept.id, outcome=outcome, reason=f"{self.llm.name}: {reply.reason}"
+        """Which of the finer concepts are atomic, in one question, before any of them is expanded."""
+        if not state.found:
+            return {}
+        finer = tuple(f.concept for f in state.found)
+        question = JudgeAtomic(
+            concept=state.concept, ancestors=state.ancestors, finer=finer, charged_to=state.concept.id
         )
-        judged = replace(concept, atomic=reply.atomic, atomic_reason=reply.reason)
-        if reply.atomic:
-            change = Change(decisions=change.decisions)
-        deeper = item.depth + 1 < self.max_depth  # else they are there, but not researched
-        return {
-            "change": replace(
+        reply = await self.llm.ask(question)
+        return {"judged": {j.number: j for j in reply.items if j.number < len(finer)}}
+
+    async def align(self, state: State) -> dict[str, Any]:
+        """Each finer concept becomes a new one or a further child that is known already."""
+        await self._turn(state)
+        await self.known.catch_up()
+        parent, change = state.concept, Change(as_of=self.known.as_of)
+        own: dict[str, Concept] = {}  # keys of this agent's own proposals
+        children: list[Concept] = []
+        for number, found in enumerate(state.found):
+            child, decision, is_new = await self._match(found.concept, own, state)
+            judged = state.judged.get(number)
+            verdict: tuple[Decision, ...] = ()
+            if is_new and judged is not None and judged.verdict != "unsure":
+                child = replace(child, atomic=judged.verdict == "atomic", atomic_reason=in_words(judged))
+                verdict = (self._verdict(child, judged.verdict),)
+            own |= dict.fromkeys(child.keys, child)
+            children.append(child)
+            change = replace(
                 change,
-                concepts=(judged, *change.concepts),
-                decisions=(*state.decisions, *change.decisions, verdict),
-                enqueue=tuple(FrontierItem(concept=c.id, depth=item.depth + 1) for c in change.concepts if deeper),
-                done=(concept.id,),
-                leases=(item,),
-                note=f"research of {concept.name}",
-                max_concepts=self.max_concepts,
+                sources=merge_unique(change.sources, [found.page.source]),
+                concepts=(*change.concepts, child),
+                edges=(*change.edges, Edge(parent=parent.id, child=child.id, spans=(found.span,))),
+                decisions=(*change.decisions, decision, *verdict, *_licence(found.page)),
             )
-        }
+        return {"change": self._finished(state, change)}
+
+    async def _turn(self, state: State) -> None:
+        self.waiting += 1
+        try:
+            await self.turns.wait(state.item.seq)
+        finally:
+            self.waiting -= 1
+
+    def _finished(self, state: State, change: Change) -> Change:
+        """The change with the subject's own judgement and the frontier items it leads to."""
+        concept, item = state.concept, state.item
+        finer = len({c.id for c in change.concepts} - {concept.id})
+        outcome = "expand" if finer else "atomic"
+        reason = f"researched: {finer or 'no'} finer concepts are supported by {len(state.pages)} pages read"
+        judged = replace(concept, atomic=not finer if state.pages else None, atomic_reason=reason)
+        deeper = item.depth + 1 < self.max_depth  # else they are there, but not researched
+        return replace(
+            change,
+            concepts=(judged, *change.concepts),
+            decisions=(*state.decisions, *change.decisions, self._verdict(judged, outcome)),
+            enqueue=tuple(
+                FrontierItem(concept=c.id, depth=item.depth + 1) for c in change.concepts if deeper and not c.atomic
+            ),
+            done=(concept.id,),
+            leases=(item,),
+            note=f"research of {concept.name}",
+            max_concepts=self.max_concepts,
+        )
+
+    def _verdict(self, concept: Concept, outcome: str) -> Decision:
+        reason = f"{self.llm.name}: {concept.atomic_reason}"
+        return Decision(kind="atomic", subject=concept.id, outcome=outcome, reason=reason)
+
+    async def _match(self, new: Concept, own: dict[str, Concept], state: State) -> tuple[Concept, Decision, bool]:
+        """(the concept to write, how that was decided, whether it is new)."""
+        twin = next((own[key] for key in new.keys if key in own), None)
+        if twin is not None:
+            reason = f"proposed twice, as {twin.name}"
+            return twin, Decision(kind="dedup", subject=new.name, outcome="exact", reason=reason), False
+        aligned = self.known.align(new)
+        if aligned.match is None and self.llm.uses_model:
+            for neighbour, similarity in aligned.needs_judge:
+                if reason := await self._judged_same(new, neighbour, similarity, state):
+                    scores = (("neighbour", neighbour.name), ("similarity", similarity))
+                    decision = Decision(kind="dedup", subject=new.name, outcome="judge", reason=reason, evidence=scores)
+                    return absorb(neighbour, new), decision, False
+        return aligned.concept, aligned.decision, aligned.match is None
+
+    async def _judged_same(self, new: Concept, known: Concept, similarity: float, state: State) -> str:
+        """Why a model takes the two for one concept; "" when it does not. Each pair is asked about once."""
+        pair = (new.name, known.id)
+        if pair not in state.same:
+            self.counts["judged"] += 1
+            question = SameConcept(candidate=new, known=known, similarity=similarity, charged_to=state.concept.id)
+            reply = await self.llm.ask(question)
+            state.same[pair] = f"{self.llm.name}: {reply.reason}" if reply.relation == "same" else ""
+        return state.same[pair]
 
     async def commit(self, state: State) -> dict[str, Any]:
-        result = self.graph.commit(state.change)
-        for concept in state.change.concepts:
-            if concept.id not in result.dropped:
-                self.dedup.add(concept)
+        """Write it all in one transaction; when others have inserted concepts meanwhile, back to `align`."""
+        try:
+            result = await asyncio.to_thread(self.graph.store.commit, state.change)
+        except StaleError:
+            self.counts["stale"] += 1
+            return {"result": None}
+        self.known.wrote(state.change.concepts, result)
+        self.last = state.concept.name
+        self._remember(state, result)
         return {"result": result}
+
+    def _remember(self, state: State, result: CommitResult) -> None:
+        """The way to what was added, for the agents that will research it."""
+        self.counts["atomic"] += sum(1 for c in state.change.concepts[1:] if c.atomic and c.id in result.added)
+        if len(self._lineages) < LINEAGES:
+            way = (*state.ancestors, state.concept)
+            self._lineages |= dict.fromkeys(result.added, way)
 
 
 def subject(concept: Concept) -> Concept:
@@ -236,52 +346,23 @@ def candidate(proposal: Proposal, parent: Concept) -> Concept:
     )
 
 
-def locate(proposal: Proposal, pages: Sequence[Page]) -> tuple[Source | None, SourceSpan | None]:
-    """The span of the quote: on the page it names, else on any page read. (None, None) when no page has it."""
-    order = [*pages[proposal.page : proposal.page + 1], *pages]
-    for source, start, end in _finds(proposal.quote.strip(), order):
-        return source, source.span(start, end)
-    return None, None
+def fused(ranked: Sequence[Sequence[Hit]], concept: Concept) -> list[Hit]:
+    """One ranking of several, by reciprocal ranks (Cormack, Clarke and Büttcher, SIGIR 2009); namesakes of the concept first."""
+    scores: Counter[str] = Counter()
+    hits = {hit.url: hit for hits in ranked for hit in hits}
+    for found in ranked:
+        for rank, hit in enumerate(found):
+            scores[hit.url] += 1 / (60 + rank)  # pyright: ignore[reportArgumentType]
+    own = {url for url, hit in hits.items() if name_key(hit.title) in concept.keys}
+    return [hits[url] for url in sorted(hits, key=lambda url: (url not in own, -scores[url], url))]
 
 
-def _finds(quote: str, pages: Sequence[Page]) -> Iterator[tuple[Source, int, int]]:
-    """Exact matches first, then matches that differ in white space only (models reflow what they copy)."""
-    for page in pages:
-        start = page.source.text.find(quote)
-        if quote and start >= 0:
-            yield page.source, start, start + len(quote)
-    squeezed = " ".join(quote.split())
-    for page in pages if squeezed else ():
-        words, offsets = _squeeze(page.source.text)
-        start = words.find(squeezed)
-        if start >= 0:
-            yield page.source, offsets[start], offsets[start + len(squeezed) - 1] + 1
+def in_words(judged: Judged) -> str:
+    return f"{judged.criterion}: {judged.reason}"
 
 
-def _squeeze(text: str) -> tuple[str, list[int]]:
-    """The text with runs of white space as one space, and each character's offset in the original."""
-    kept = [
-        (" " if c.isspace() else c, i) for i, c in enumerate(text) if not (c.isspace() and text[i - 1 : i].isspace())
-    ]
-    return "".join(c for c, _ in kept), [i for _, i in kept]
-
-
-class Turns:
-    """Lets agents pass one at a time, in the order in which they entered."""
-
-    def __init__(self) -> None:
-        self._order: list[int] = []
-        self._moved = asyncio.Condition()
-
-    def enter(self, seq: int) -> None:
-        self._order.append(seq)
-
-    async def wait(self, seq: int) -> None:
-        async with self._moved:
-            await self._moved.wait_for(lambda: self._order[0] == seq)
-
-    async def leave(self, seq: int) -> None:
-        async with self._moved:
-            if seq in self._order:
-                self._order.remove(seq)
-                self._moved.notify_all()
+def _licence(page: Page) -> tuple[Decision, ...]:
+    """What the licence of a cited page rests on; nothing when it is not known."""
+    if not page.licence_evidence:
+        return ()
+    return (Decision(kind="licence", subject=page.url, outcome=page.source.licence, reason=page.licence_evidence),)

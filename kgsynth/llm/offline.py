@@ -15,8 +15,9 @@ from typing import Any
 from kgsynth.concept import Concept, name_key
 from kgsynth.llm import Question, Reply
 from kgsynth.llm.questions import (
-    Atomicity,
     JudgeAtomic,
+    Judged,
+    Judgements,
     PlanQueries,
     Proposal,
     Proposals,
@@ -186,11 +187,14 @@ def same_concept(question: SameConcept) -> Sameness:
     return Sameness(relation=relation, reason=f"shared spellings: {', '.join(sorted(shared)) or 'none'}")
 
 
-def judge_atomic(question: JudgeAtomic) -> Atomicity:
-    """Atomic when no page shows a finer concept."""
-    if question.finer:
-        return Atomicity(atomic=False, reason=f"{len(question.finer)} finer concepts are supported by pages")
-    return Atomicity(atomic=True, reason=f"no finer concept is supported by {question.pages_read} pages read")
+def judge_atomic(question: JudgeAtomic) -> Judgements:
+    """Unsure of all of them: what has no finer parts shows on its pages only, when it is researched."""
+    reason = "a brain without a model tells it by the pages"
+    return Judgements(
+        items=[
+            Judged(number=i, verdict="unsure", criterion="unknown", reason=reason) for i in range(len(question.finer))
+        ]
+    )
 
 
 RULES: dict[type, Callable[[Any], Any]] = {

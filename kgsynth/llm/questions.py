@@ -71,11 +71,38 @@ class Sameness(BaseModel):
     reason: str = Field(max_length=400)
 
 
-class Atomicity(BaseModel):
-    """Whether a concept is fine enough to stop at."""
+Criterion = Literal[
+    "one exercise",  # atomic: one exercise can test all of it
+    "details only",  # atomic: its parts are details that nobody looks up on their own
+    "single thing",  # atomic: it names one fact, one object, one command
+    "has kinds",
+    "has parts",
+    "has techniques",
+    "unknown",
+]
+CRITERIA = """\
+A concept is atomic when one of these holds:
+- one exercise: a single exercise can test all of it;
+- details only: what is finer than it are details that nobody would look up on their own;
+- single thing: it names one fact, one object or one command.
+It must be expanded when it has kinds, parts or techniques that have names of their own and are taught on their own:
+- has kinds, has parts, has techniques.
+When what you are told does not decide it, say unsure, with the criterion unknown."""
 
-    atomic: bool
+
+class Judged(BaseModel):
+    """Whether one of the listed concepts is fine enough to stop at."""
+
+    number: int = Field(ge=0, description="number of the concept in the list")
+    verdict: Literal["atomic", "expand", "unsure"]
+    criterion: Criterion
     reason: str = Field(max_length=400)
+
+
+class Judgements(BaseModel):
+    """One judgement for each of the listed concepts."""
+
+    items: list[Judged] = Field(default_factory=list)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,19 +158,15 @@ class SameConcept(Question[Sameness]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgeAtomic(Question[Atomicity]):
-    """Is the concept so fine that expanding it would only yield details, not concepts?"""
+class JudgeAtomic(Question[Judgements]):
+    """Which of the finer concepts that were found need no research of their own? Asked before any of them is expanded."""
 
-    reply: ClassVar[type[BaseModel]] = Atomicity
+    reply: ClassVar[type[BaseModel]] = Judgements
     concept: Concept
     ancestors: tuple[Concept, ...] = ()
-    finer: tuple[str, ...] = ()  # names proposed for it
-    pages_read: int = 0
+    finer: tuple[Concept, ...] = ()
 
     def messages(self) -> list[dict[str, str]]:
-        finer = f"Finer concepts found on {self.pages_read} pages: {', '.join(self.finer) or 'none'}"
-        wish = (
-            "Is this concept atomic? It is when one exercise can test all of it, and its finer parts are mere details of it "
-            "that nobody would look up on their own."
-        )
-        return ask(place(self.concept, self.ancestors), finer, wish)
+        found = "\n".join(f"{i}. {c.name} -- {c.definition or '-'}" for i, c in enumerate(self.finer))
+        wish = "Judge each of these finer concepts of it: is it atomic, or must it be expanded?"
+        return ask(place(self.concept, self.ancestors), f"{wish}\n{found}", CRITERIA)

@@ -1,0 +1,170 @@
+"""What the growing loop itself costs: CPU per concept, with a model and pages that answer at once.
+
+    python benchmarks/grow_loop.py                                100 agents, 2,000 concepts, embedded store
+    python benchmarks/grow_loop.py --agents 1 10 100 --profile docs/grow_loop.txt
+
+The model names the children of a made-up tree, one in four by another spelling or under a second parent; the pages are plain text.
+Everything else is what a real run does: LangGraph, quotes looked up, dedup (with the hashing embedder: what a sentence model
+costs is the model's), judgements, commits to SQLite, leases. The last line is JSON; `cpu_ms` is per concept, kept or not researched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import cProfile
+import io
+import json
+import pstats
+import resource
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from kgsynth.concept import name_key
+from kgsynth.embed import HashingEmbedder
+from kgsynth.graph import ConceptGraph
+from kgsynth.grow.agent import AgentConfig
+from kgsynth.grow.grow import GrowConfig, Seed, grow
+from kgsynth.grow.progress import GrowReport
+from kgsynth.llm import Question, Reply
+from kgsynth.llm.questions import (
+    JudgeAtomic,
+    Judged,
+    Judgements,
+    PlanQueries,
+    Proposal,
+    Proposals,
+    Propose,
+    Queries,
+    SameConcept,
+    Sameness,
+)
+from kgsynth.store.embedded import EmbeddedStore
+from kgsynth.web import Fetched, Hit
+from kgsynth.web.read import Reader
+
+FAN = 6  # children of a concept that is expanded
+WORDS = "amber birch cedar delta ember fjord grove haven inlet jetty knoll larch mesa north oasis pond".split()
+
+
+def name_of(path: str) -> str:
+    """A name of plain words for a place in the tree: "0.3.5" -> "amber delta fjord"; distinct for distinct paths."""
+    return " ".join(WORDS[int(step) % 16] + "abcdefghijklmnop"[int(step) // 16] * 2 for step in path.split("."))
+
+
+class Tree:
+    """A tree of concepts behind the protocols of model, search and web: answers at once, the same for the same question."""
+
+    name, uses_model = "instant", True
+
+    def __init__(self) -> None:
+        self.paths = {name_key(name_of("0")): "0"}
+
+    def children(self, path: str) -> list[str]:
+        found = [f"{path}.{step}" for step in range(FAN)]
+        self.paths |= {name_key(name_of(child)): child for child in found}
+        return found
+
+    async def ask(self, question: Question[Reply]) -> Reply:
+        return ANSWERS[type(question)](self, question)
+
+    async def search(self, query: str, k: int) -> list[Hit]:
+        return [Hit(url=f"https://tree.test/{self.paths.get(name_key(query), '0')}/{n}", title=query) for n in range(3)]
+
+    async def fetch(self, url: str) -> Fetched:
+        path, number = url.split("/")[-2:]
+        lines = [f"{name_of(c)}: {said(c)}" for c in self.children(path)]
+        body = f"{name_of(path)}, page {number}\n\n" + "\n\n".join(lines[int(number) :: 3])
+        return Fetched(url=url, body=body.encode(), content_type="text/plain", retrieved_at="2026-01-01T00:00:00+00:00")
+
+    async def close(self) -> None:
+        return None
+
+
+def said(path: str) -> str:
+    return f"The {name_of(path)} is number {path} in the tree, below {name_of(path.rpartition('.')[0] or '0')}."
+
+
+def propose(tree: Tree, question: Propose) -> Proposals:
+    path = tree.paths[name_key(question.concept.name)]
+    items = [
+        Proposal(name=spelt(child), definition=said(child), page=n % 3, quote=said(child))
+        for n, child in enumerate(tree.children(path))
+    ]
+    return Proposals(items=items)
+
+
+def spelt(path: str) -> str:
+    """Every fourth child with hyphens."""
+    name = name_of(path)
+    return name.replace(" ", "-") if int(path.rpartition(".")[2]) % 4 == 3 else name
+
+
+ANSWERS: dict[type, Any] = {
+    PlanQueries: lambda tree, q: Queries(queries=[q.concept.name, q.concept.name + " parts"]),
+    Propose: propose,
+    JudgeAtomic: lambda tree, q: Judgements(
+        items=[
+            Judged(number=i, verdict="expand", criterion="has parts", reason="it has parts")
+            for i in range(len(q.finer))
+        ]
+    ),
+    SameConcept: lambda tree, q: Sameness(relation="different", reason="other words"),
+}
+
+
+def run(agents: int, concepts: int, profile: cProfile.Profile | None = None) -> tuple[GrowReport, float, float]:
+    """(report, CPU seconds, wall seconds) of one run into a fresh file."""
+    with tempfile.TemporaryDirectory() as folder:
+        graph, tree = ConceptGraph(EmbeddedStore(Path(folder) / "g.sqlite")), Tree()
+        config = GrowConfig(
+            seeds=(Seed(name=name_of("0"), domain="tree"),), agents=agents, max_depth=12, max_concepts=concepts,
+            agent=AgentConfig(children=FAN),
+        )  # fmt: skip
+        wall, cpu = time.perf_counter(), _cpu()
+        if profile:
+            profile.enable()
+        report = asyncio.run(
+            grow(graph, config, llm=tree, search=tree, reader=Reader(tree), embedder=HashingEmbedder())
+        )
+        if profile:
+            profile.disable()
+        cost = _cpu() - cpu, time.perf_counter() - wall
+        graph.store.close()
+    return report, *cost
+
+
+def _cpu() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--agents", type=int, nargs="+", default=[100])
+    parser.add_argument("--concepts", type=int, default=2000, help="grown, and researched")
+    parser.add_argument("--profile", type=Path, help="write where the time goes, from a further run, to this file")
+    args = parser.parse_args()
+    rows = []
+    run(4, 50)  # imports
+    for agents in args.agents:
+        report, cpu, wall = run(agents, args.concepts)
+        done = report.tally.researched
+        rows.append({"agents": agents, "researched": done, "cpu_ms": round(cpu / done * 1e3, 3)})
+        print(
+            f"{agents:>4} agents: {done} concepts researched, {cpu / done * 1e3:.2f} ms of CPU each, {wall:.1f} s in all"
+        )
+    if args.profile:
+        profile = cProfile.Profile()
+        run(args.agents[-1], args.concepts, profile)
+        text = io.StringIO()
+        pstats.Stats(profile, stream=text).strip_dirs().sort_stats("cumulative").print_stats(60)
+        args.profile.write_text(text.getvalue())
+        print(f"profile: {args.profile}")
+    print(json.dumps({"benchmark": "grow_loop", "rows": rows}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""One worker of a run that grows in several processes: `python -m kgsynth.worker RUN_FOLDER [--offline] NUMBER`.
+
+Started by `kgsynth grow` (`[grow] processes`), or by hand on another machine that sees the same store and a run folder with the
+same config.toml. It reads the resolved configuration of the run folder, works until the frontier is empty, says what it does in
+lines of JSON, and stops when its standard input ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from kgsynth.errors import KgsynthError
+from kgsynth.grow.progress import GrowReport, Progress
+from kgsynth.grow.workers import owner_of, say_error, say_progress, say_report
+from kgsynth.run import RunFolder
+from kgsynth.stages import Run, grow_here, load_recipe
+
+
+def work(folder: str, number: int, offline: bool, on_progress: Callable[[Progress], None]) -> GrowReport:
+    """Grow the graph of a run beside the run's other workers. Raises what `grow` raises."""
+    recipe = load_recipe(Path(folder) / "config.toml")
+    run = Run(recipe, RunFolder(folder))
+    try:
+        return asyncio.run(grow_here(run, on_progress, owner=owner_of(run.owner, number), patient=True))
+    finally:
+        run.close()
+
+
+def main() -> int:
+    args = _parser().parse_args()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to all; the parent decides
+    signal.signal(signal.SIGTERM, _interrupted)
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
+    try:
+        say_report(work(args.folder, args.number, args.offline, say_progress))
+    except KgsynthError as error:
+        say_error(error)
+        return 1
+    except (KeyboardInterrupt, BrokenPipeError):
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m kgsynth.worker", description=__doc__)
+    parser.add_argument("folder", help="the run's folder, with its config.toml")
+    parser.add_argument("--offline", action="store_true", help="answer from the caches only")
+    parser.add_argument("number", type=int, help="which of the run's workers this is, from 0; two must not share one")
+    return parser
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _stop_with_parent() -> None:
+    """Read standard input to its end, then interrupt the main thread."""
+    while sys.stdin.buffer.read(1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
