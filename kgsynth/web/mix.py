@@ -70,7 +70,7 @@ class Tally:
 class Member:
     """A provider in a mix: its share, its breaker, and what is under way."""
 
-    def __init__(self, provider: Provider, config: ProviderConfig, clock: Callable[[], float]) -> None:
+    def __init__(self, provider: Provider, config: ProviderConfig, clock: Callable[[], float] = time.monotonic) -> None:
         self.provider, self.config = provider, config
         self.name = config.name
         self.asked = 0  # answered and under way, over all processes

@@ -51,7 +51,7 @@ def _terms(query: str) -> str:
 
 
 def _feed(body: bytes):
-    from lxml import etree
+    from lxml import etree  # type: ignore[attr-defined]  (it has no types)
 
     parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False, load_dtd=False)
     try:
