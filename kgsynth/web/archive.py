@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS kept (
     n INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, head TEXT NOT NULL, body BLOB NOT NULL,
     checked_at REAL NOT NULL, UNIQUE (kind, key));
 CREATE INDEX IF NOT EXISTS kept_age ON kept (checked_at);
-CREATE TABLE IF NOT EXISTS turn (host TEXT PRIMARY KEY, next REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS turn (host TEXT PRIMARY KEY, next REAL NOT NULL, held REAL NOT NULL) WITHOUT ROWID;
 """
 _FORMAT = 1  # PRAGMA user_version
 _LOOK_EVERY = 64  # entries written between two looks at the size of the file
@@ -50,7 +50,8 @@ class Archive:
     """Entries by kind ("page", "robots", "search wikipedia", ...) and key, in one SQLite file; by default in the cache folder.
 
     Any number of threads and processes may use the file at once (write-ahead log, every entry its own transaction): one
-    killed while it writes loses that entry alone. When the file outgrows `max_mb`, the entries unused for longest in
+    killed while it writes loses that entry alone. It is also where processes agree on turns at hosts (`reserve`, `hold`).
+    When the file outgrows `max_mb`, the entries unused for longest in
     terms of `checked_at` go first. Raises WebError when the file cannot be used.
     """
 
@@ -90,14 +91,15 @@ class Archive:
 
         All processes that share the file take turns. When it is more than `patience` away nothing is taken.
         """
-        now = self._clock()
+        if interval <= 0:  # nothing to write: the common case in front of a server of one's own
+            return self.held(host)
         with self._using() as db:
-            if interval <= 0:  # nothing to write: the common case in front of a server of one's own
-                return max(0.0, self._next(db, host, now) - now)
             db.execute("BEGIN IMMEDIATE")
-            turn = self._next(db, host, now)
+            now = self._clock()
+            found = db.execute("SELECT next, held FROM turn WHERE host = ?", (host,)).fetchone() or (0.0, 0.0)
+            turn = max(now, *(at for at in found if at <= now + _LONG))
             if turn - now <= patience:
-                db.execute("INSERT OR REPLACE INTO turn VALUES (?, ?)", (host, turn + interval))
+                db.execute("INSERT OR REPLACE INTO turn VALUES (?, ?, ?)", (host, turn + interval, found[1]))
             db.execute("COMMIT")
         return turn - now
 
@@ -106,17 +108,20 @@ class Archive:
         until = self._clock() + min(seconds, _LONG)
         with self._using() as db:
             db.execute(
-                "INSERT INTO turn VALUES (?, ?) ON CONFLICT (host) DO UPDATE SET next = max(next, excluded.next)",
+                "INSERT INTO turn VALUES (?, 0, ?) ON CONFLICT (host) DO UPDATE SET held = max(held, excluded.held)",
                 (host, until),
             )
+
+    def held(self, host: str) -> float:
+        """How many seconds a host is still to be left alone."""
+        with self._using() as db:
+            found = db.execute("SELECT held FROM turn WHERE host = ?", (host,)).fetchone()
+        left = found[0] - self._clock() if found else 0.0
+        return left if 0 < left <= _LONG else 0.0
 
     def close(self) -> None:
         with self._lock:
             self._db.close()
-
-    def _next(self, db: sqlite3.Connection, host: str, now: float) -> float:
-        found = db.execute("SELECT next FROM turn WHERE host = ?", (host,)).fetchone()
-        return max(now, found[0]) if found and found[0] <= now + _LONG else now
 
     def _open(self) -> None:
         self._pid = os.getpid()
