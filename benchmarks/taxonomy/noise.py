@@ -181,7 +181,7 @@ def respellings(name: str, draw: Random) -> list[str]:
 
 def _misspelt(name: str, draw: Random) -> Iterator[str]:
     """Two letters swapped in the middle of a long word."""
-    long = [m for m in re.finditer(r"[a-z]{8,}", name)]
+    long = list(re.finditer(r"[a-z]{8,}", name))
     if long:
         word = draw.choice(long)
         at = draw.randrange(word.start() + 1, word.end() - 2)

@@ -59,7 +59,8 @@ def serving(taxonomy: Path, noise: NoiseConfig, *, aliases: bool = False) -> Ite
         [sys.executable, "-m", "benchmarks.taxonomy.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         text=True, env={**os.environ, "PYTHONPATH": paths},
     )  # fmt: skip
-    assert process.stdin and process.stdout
+    assert process.stdin
+    assert process.stdout
     try:
         process.stdin.write(json.dumps(order) + "\n")
         process.stdin.flush()
