@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from kgsynth.graph import ConceptGraph
 from kgsynth.grow.agent import AgentConfig
 from kgsynth.grow.grow import GrowConfig, Seed, grow
 from kgsynth.grow.progress import GrowReport
+from kgsynth.ledger import Ledger
 from kgsynth.llm import LLM
 from kgsynth.llm.offline import OfflineExtractive
 from kgsynth.llm.openai import LLMConfig, OpenAIChat
@@ -226,7 +226,7 @@ def chat(server: FakeOpenAI, path: Path | None = None, **settings: Any) -> OpenA
     async def no_wait(seconds: float) -> None:
         await asyncio.sleep(0)
 
-    config = LLMConfig(kind="openai", model="fake", base_url=server.url, **{"timeout_s": 5.0, **settings})
+    config = LLMConfig(kind="openai", model="fake", base_url=server.url, **{"timeout_s": 5.0, "cache": False, **settings})
     return OpenAIChat(config, path, sleep=no_wait)
 
 
@@ -257,8 +257,7 @@ def test_faults_lose_and_repeat_nothing(folder: Path, tmp_path: Path) -> None:
         assert len(server.requests) == asked + len(faults)
     assert shape(graph) == shape(clean)
     assert report.tally.failed == 0
-    ledger = [json.loads(line) for line in (tmp_path / "ledger.jsonl").read_text().splitlines()]
-    assert sum(row["outcome"] == "ok" for row in ledger) == asked
+    assert sum(row["outcome"] == "ok" for row in Ledger(tmp_path / "ledger.sqlite").rows()) == asked
 
 
 def test_a_reply_out_of_form_is_repaired(folder: Path, tmp_path: Path) -> None:

@@ -13,16 +13,18 @@ ROOT = Path(__file__).resolve().parents[1]
 OURS = {"kgsynth", "trainer", "kernels"}
 
 # What each part of kgsynth may import of kgsynth. A part may always import itself.
-BASE = {"errors", "concept", "files"}
+BASE = {"errors", "concept", "files", "sqlite"}
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "files": set(),
     "concept": {"errors"},
+    "sqlite": {"errors"},
+    "ledger": BASE,
     "task": BASE,
     "embed": BASE,
     "sandbox": BASE,
-    "llm": BASE | {"web"},  # questions quote pages
-    "web": BASE | {"embed"},
+    "llm": BASE | {"web", "ledger"},  # questions quote pages
+    "web": BASE | {"embed", "ledger"},
     "nearest": BASE,
     "store": BASE | {"nearest"},
     "structure": BASE | {"store"},

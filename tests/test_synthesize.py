@@ -562,7 +562,7 @@ def write(reply: WrittenTask | str, sandbox: Sandbox, folder: Path) -> tuple[Tas
             await llm.close()
 
     with FakeOpenAI(lambda _: reply if isinstance(reply, str) else reply.model_dump()) as server:
-        llm = OpenAIChat(LLMConfig(kind="openai", model="fake", base_url=server.url), folder)
+        llm = OpenAIChat(LLMConfig(kind="openai", model="fake", base_url=server.url, cache=False), folder)
         return asyncio.run(work(llm)), server.requests
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -12,18 +13,24 @@ from pydantic import BaseModel, ValidationError
 Reply = TypeVar("Reply", bound=BaseModel)
 
 _FENCE = re.compile(r"```(?:json|JSON)?\s*\n(.*?)```", re.DOTALL)
-_THINKING = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+_THINKING = re.compile(  # before the answer; some chat templates swallow the first opening tag
+    r"\A(?!\s*[{\[`]).*?</think(?:ing)?>(?:\s*<think(?:ing)?>.*?</think(?:ing)?>)*", re.DOTALL
+)
+_STILL_THINKING = re.compile(r"\A\s*<think(?:ing)?>")
 _MISSES = 64  # opening braces that start no JSON, after which the rest of a text is not searched
 _SHOWN = 4000  # characters of a bad reply that are sent back to its author
 
 
 def parse_reply(text: str, model: type[Reply]) -> Reply:
-    """The first JSON object in `text` that is a valid `model`: alone, in a code fence, or behind leading prose.
+    """The first JSON object in `text` that is a valid `model`: alone, in a code fence, behind leading prose or thinking.
 
     Raises ValueError whose message tells the author of the text what to change.
     """
+    text = _THINKING.sub("", text)
+    if _STILL_THINKING.match(text):
+        raise ValueError("the reply ends before the thinking does: think less, and answer")
     problem = "the reply is empty" if not text.strip() else "the reply holds no complete JSON object"
-    for found in _objects(_THINKING.sub("", text)):
+    for found in _objects(text):
         try:
             json.dumps(found, ensure_ascii=False).encode()
             return model.model_validate(found)
@@ -55,24 +62,32 @@ def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 
 
-def repair_turns(text: str, problem: str, schema: dict[str, Any]) -> list[dict[str, str]]:
+def repair_turns(text: str, problem: str, model: type[BaseModel]) -> list[dict[str, str]]:
     """The two messages that follow a reply which could not be used: the reply itself, and what is wrong with it."""
     return [
         {"role": "assistant", "content": text[:_SHOWN] or "(empty)"},
-        {"role": "user", "content": f"This reply cannot be used: {problem[:_SHOWN]}\n{in_words(schema)}"},
+        {"role": "user", "content": f"This reply cannot be used: {problem[:_SHOWN]}\n{in_words(model)}"},
     ]
 
 
-def in_words(schema: dict[str, Any]) -> str:
-    """A JSON schema as an instruction, for endpoints that do not constrain their output."""
+@functools.cache
+def in_words(model: type[BaseModel]) -> str:
+    """The JSON schema of a model as an instruction, for endpoints that do not constrain their output."""
     return (
         "Answer with one JSON object and nothing else: no prose, no code fence. "
-        f"It must match this JSON schema:\n{json.dumps(schema, ensure_ascii=False)}"
+        f"It must match this JSON schema:\n{json.dumps(model.model_json_schema(), ensure_ascii=False)}"
     )
 
 
+@functools.cache
+def schema_text(model: type[BaseModel]) -> str:
+    """The JSON schema of a model in one spelling: part of what tells requests apart."""
+    return json.dumps(model.model_json_schema(), sort_keys=True)
+
+
+@functools.cache
 def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of a model in the subset that strict structured outputs accept.
+    """The JSON schema of a model in the subset that strict structured outputs accept. Shared: not to be changed.
 
     There every property is required, objects are closed, there are no defaults, and a `$ref` stands alone
     (https://platform.openai.com/docs/guides/structured-outputs#supported-schemas).

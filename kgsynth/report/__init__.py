@@ -105,8 +105,8 @@ def _tiles(run: data.Run, page: dict[str, Any]) -> list[tuple[str, str, str]]:
         ("held-out reward", _change(held_out), "before → after RL" if held_out else ""),
         ("time", duration(seconds) if seconds else "–", "all stages"),
     ]
-    usd = sum(row["usd"] for row in data.spending(run.ledger))
-    return [*tiles, ("model cost", f"${usd:.2f}", f"{count(len(run.ledger))} calls")] if run.ledger else tiles
+    usd, calls = (sum(row[key] for row in data.spending(run.ledger)) for key in ("usd", "calls"))
+    return [*tiles, ("model cost", f"${usd:.2f}", f"{count(calls)} calls")] if run.ledger else tiles
 
 
 def _change(row: dict[str, Any]) -> str:

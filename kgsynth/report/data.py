@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from kgsynth.errors import KgsynthError, TaskError
+from kgsynth.errors import KgsynthError, RunError, TaskError
 from kgsynth.graph import ConceptGraph
+from kgsynth.ledger import Ledger
 from kgsynth.report.layout import layered
 from kgsynth.store import open_store
 from kgsynth.task import GRANULARITIES, Task
@@ -80,7 +81,7 @@ def read_run(path: Path) -> Run:
         rejected=_rows(path / "rejected.jsonl", notes) if (path / "rejected.jsonl").exists() else None,
         metrics=_rows(path / "metrics.jsonl", notes),
         stages=_rows(path / "stages.jsonl", notes),
-        ledger=_rows(path / "ledger.jsonl", notes),
+        ledger=_ledger(path, notes),
         result=result if isinstance(result, dict) else {},
         notes=notes,
     )
@@ -106,6 +107,17 @@ def _rows(path: Path, notes: list[str]) -> list[Row]:
     if bad:
         notes.append(f"{path.name}: {bad} lines could not be read and are left out")
     return rows
+
+
+def _ledger(path: Path, notes: list[str]) -> list[Row]:
+    """What the run paid for, also while it is at work; from the lines of an earlier version where there is nothing newer."""
+    if not (path / "ledger.sqlite").exists():
+        return _rows(path / "ledger.jsonl", notes)
+    try:
+        return Ledger(path / "ledger.sqlite", readonly=True).rows()
+    except RunError as error:
+        notes.append(str(error))
+        return []
 
 
 def _tasks(path: Path, notes: list[str]) -> list[Task] | None:

@@ -1,0 +1,86 @@
+"""A small question, put to an OpenAIChat whose endpoint is a local server and whose clock moves only by sleeping."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel
+
+from kgsynth.llm import Question
+from kgsynth.llm.openai import LLMConfig, OpenAIChat
+from tests.fake_openai import FakeOpenAI, Script
+
+
+class Part(BaseModel):
+    name: str
+    weight: int = 1
+
+
+class Colour(BaseModel):
+    colour: Literal["red", "green"]
+    parts: list[Part] = []
+    note: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskColour(Question[Colour]):
+    reply: ClassVar[type[BaseModel]] = Colour
+    thing: str = "grass"
+
+    def messages(self) -> list[dict[str, str]]:
+        return [{"role": "system", "content": "Name a colour."}, {"role": "user", "content": self.thing}]
+
+
+def green(request: dict[str, Any]) -> dict[str, Any]:
+    return {"colour": "green"}
+
+
+class FakeTime:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.slept: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
+def chat(server: FakeOpenAI, folder: Path | None = None, time: FakeTime | None = None, **settings: Any) -> OpenAIChat:
+    """Without the reply cache, unless the settings say otherwise."""
+    usual = {"kind": "openai", "model": "fake", "base_url": server.url, "timeout_s": 5.0, "cache": False}
+    time = time or FakeTime()
+    return OpenAIChat(
+        LLMConfig(**{**usual, **settings}), folder,
+        rng=random.Random(0), sleep=time.sleep, clock=lambda: time.now, now=lambda: time.now,
+    )  # fmt: skip
+
+
+def run(llm: OpenAIChat, *questions: AskColour) -> list[Any]:
+    """Replies or exceptions, in the order of the questions, asked at once."""
+
+    async def ask_all() -> list[Any]:
+        try:
+            return await asyncio.gather(*(llm.ask(q) for q in questions), return_exceptions=True)
+        finally:
+            await llm.close()
+
+    return asyncio.run(ask_all())
+
+
+def one(script: Script, **settings: Any) -> tuple[Any, list[dict[str, Any]], FakeTime, OpenAIChat]:
+    """Ask one question of a scripted endpoint: the outcome, the requests, the time slept, the client."""
+    time = FakeTime()
+    with FakeOpenAI(script) as server:
+        llm = chat(server, time=time, **settings)
+        (outcome,) = run(llm, AskColour())
+        return outcome, server.requests, time, llm
+
+
+GREEN = Colour(colour="green")
