@@ -7,6 +7,9 @@ from collections.abc import AsyncIterable
 
 from kgsynth.errors import WebError
 
+_CRUMBS = 10_000  # chunks below _CRUMB bytes: reading a body byte by byte costs minutes of CPU
+_CRUMB = 64
+
 OFFERED = "gzip, deflate"  # what we can bound; a server that sends another coding is refused
 
 
@@ -14,16 +17,19 @@ async def read_body(chunks: AsyncIterable[bytes], coding: str, limit: int, *, cu
     """The decoded bytes of a stream under a Content-Encoding ("" for none).
 
     At most `limit` bytes, compressed and decompressed; of a longer body, the beginning if `cut`. Raises WebError
-    ("too large", "encoding").
+    ("too large", "encoding", or "malformed answer" for one in countless tiny chunks).
     """
-    inflate, body, arrived = _inflate_for(coding), bytearray(), 0
+    inflate, body, arrived, crumbs = _inflate_for(coding), bytearray(), 0, 0
     async for chunk in chunks:
         arrived += len(chunk)
+        crumbs += len(chunk) < _CRUMB
         body += inflate(chunk, limit + 1 - len(body)) if inflate else chunk
         if arrived > limit or len(body) > limit:
             if cut:
                 return bytes(body[:limit])
             raise too_large(limit)
+        if crumbs > _CRUMBS:
+            raise WebError(f"sent in more than {_CRUMBS} pieces below {_CRUMB} bytes", cause="malformed answer")
     if inflate and arrived and not inflate.finished:
         raise WebError(f"its {coding} data ends too early", cause="encoding")
     return bytes(body)

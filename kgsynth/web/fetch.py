@@ -28,6 +28,7 @@ from kgsynth.web.archive import Archive, Kept
 from kgsynth.web.body import OFFERED, read_body, too_large
 from kgsynth.web.guard import GuardedNetwork, Resolve, resolve
 from kgsynth.web.hosts import Clock, Hosts, Unavailable
+from kgsynth.web.licence import licence_of_header
 from kgsynth.web.robots import READ_KB, Robots
 
 # What is taken, by the start of the media type. PAGES fall under `max_kb`, FILES under `max_file_kb`.
@@ -47,7 +48,6 @@ _LONGEST_URL = 8192
 _IN_THREAD = 64 * 1024  # bytes; a longer body is compressed for the archive beside the event loop
 # Failures that asking again soon would not change, unless the host was Unavailable; others are asked again at once.
 _DECIDED = ("robots", "private address", "redirects", "too large", "encoding", "content type", "status")
-_LICENCE_LINK = re.compile(r"""<([^>]+)>[^,<]*;\s*rel\s*=\s*"?[^",;]*\blicen[cs]e\b""", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,7 +159,7 @@ class HttpFetcher:
         if kept and (self.offline or self._is_fresh(kept)):
             return _replay(kept)
         try:
-            async with Clock(url, self.config.timeout_seconds, self.config.queue_seconds) as clock:
+            async with Clock(_named(url), self.config.timeout_seconds, self.config.queue_seconds) as clock:
                 answer = await _follow(at, lambda hop: self._ask_page(hop, kept, clock))
             return await self._take(at, answer, kept)
         except WebError as error:
@@ -176,7 +176,7 @@ class HttpFetcher:
             self.archive.confirm("page", str(at))
             return _replay(kept)
         if not 200 <= answer.status < 300:
-            raise WebError(f"{answer.url}: the server answered {answer.status}", cause="status")
+            raise WebError(f"{_named(str(answer.url))}: the server answered {answer.status}", cause="status")
         head = _head(answer) | {"rules": self.config.rules}
         if self.archive and len(answer.body) > _IN_THREAD:
             await asyncio.to_thread(self.archive.put, "page", str(at), head=head, body=answer.body)
@@ -212,7 +212,7 @@ class HttpFetcher:
             with _about(at):
                 return await self._ask(at, clock, lambda _, __: READ_KB * 1024, cut=True)
 
-        async with Clock(str(url), self.config.timeout_seconds, self.config.queue_seconds) as clock:
+        async with Clock(_named(str(url)), self.config.timeout_seconds, self.config.queue_seconds) as clock:
             answer = await _follow(url, ask)
         return answer.status, answer.body
 
@@ -272,9 +272,11 @@ async def _follow(at: httpx.URL, ask: Callable[[httpx.URL], Awaitable[Answer]]) 
             return answer
         at = _target(answer)
         if at in met:
-            raise WebError(f"{met[0]}: redirects in a circle, to {at} again", cause="redirects")
+            raise WebError(
+                f"{_named(str(met[0]))}: redirects in a circle, to {_named(str(at))} again", cause="redirects"
+            )
         if len(met) > _REDIRECTS:
-            raise WebError(f"{met[0]}: more than {_REDIRECTS} redirects", cause="redirects")
+            raise WebError(f"{_named(str(met[0]))}: more than {_REDIRECTS} redirects", cause="redirects")
         met.append(at)
 
 
@@ -282,7 +284,9 @@ def _target(answer: Answer) -> httpx.URL:
     try:
         return _checked(str(answer.url.join(answer.headers["location"])))
     except (WebError, httpx.InvalidURL, ValueError) as error:
-        raise WebError(f"{answer.url}: redirects to what cannot be fetched: {error}", cause="redirects") from error
+        raise WebError(
+            f"{_named(str(answer.url))}: redirects to what cannot be fetched: {error}", cause="redirects"
+        ) from error
 
 
 def _checked(url: str) -> httpx.URL:
@@ -292,7 +296,7 @@ def _checked(url: str) -> httpx.URL:
         at.netloc.decode("ascii")
     except (httpx.InvalidURL, ValueError) as error:
         raise WebError(f"{url[:200]}: not a URL: {error}") from error
-    if at.scheme not in ("http", "https") or not at.host:
+    if at.scheme not in ("http", "https") or not 0 < len(at.host) < 254 or not 0 < (at.port or 80) < 65536:
         raise WebError(f"{url[:200]}: only http and https URLs with a host can be fetched")
     if at.userinfo:
         raise WebError(f"{at.scheme}://{at.host}: a URL with a user name or password in it is not fetched")
@@ -304,14 +308,20 @@ def _checked(url: str) -> httpx.URL:
 @contextmanager
 def _about(at: httpx.URL) -> Iterator[None]:
     """What goes wrong inside is a WebError that begins with the URL."""
+    url = _named(str(at))
     try:
         yield
     except WebError as error:
-        raise type(error)(f"{at}: {error}", cause=error.cause) from error
+        raise type(error)(f"{url}: {error}", cause=error.cause) from error
     except httpcore.ProtocolError as error:
-        raise WebError(f"{at}: no proper HTTP: {error}", cause="malformed answer") from error
+        raise WebError(f"{url}: no proper HTTP: {error}", cause="malformed answer") from error
     except (httpcore.NetworkError, httpcore.TimeoutException, OSError) as error:
-        raise WebError(f"{at}: {type(error).__name__}: {error}", cause="connection") from error
+        raise WebError(f"{url}: {type(error).__name__}: {error}", cause="connection") from error
+
+
+def _named(url: str) -> str:
+    """A URL in a message."""
+    return url if len(url) <= 300 else f"{url[:300]}..."
 
 
 def _conditions(at: httpx.URL, kept: Kept | None) -> dict[str, str]:
@@ -335,15 +345,15 @@ def _pause(answer: Answer, tried: int) -> float:
 
 def _head(answer: Answer) -> dict[str, Any]:
     """What the archive keeps of a good answer beside its body."""
-    licence = _LICENCE_LINK.search(answer.headers.get("link", ""))
+    licence, evidence = licence_of_header(answer.headers.get("link", ""))
     return {
         "url": str(answer.url),
         "content_type": answer.headers.get("content-type", _UNTYPED)[:200],
         "retrieved_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "etag": _short(answer.headers.get("etag", "")),
         "last_modified": _short(answer.headers.get("last-modified", "")),
-        "licence": str(answer.url.join(licence[1])) if licence else "unknown",
-        "licence_evidence": f"HTTP header Link: {licence[0]}" if licence else "",
+        "licence": licence,
+        "licence_evidence": evidence,
     }
 
 
