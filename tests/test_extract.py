@@ -137,8 +137,8 @@ def test_a_page_without_text_names_its_url(body: str) -> None:
 
 
 def test_other_content_is_refused() -> None:
-    with pytest.raises(WebError, match="cannot read content of type application/pdf"):
-        page_of(b"%PDF-1.7", "application/pdf")
+    with pytest.raises(WebError, match="cannot read content of type application/zip"):
+        page_of(b"PK\x03\x04", "application/zip")
 
 
 @pytest.mark.parametrize(

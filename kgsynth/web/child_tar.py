@@ -73,12 +73,11 @@ def _walk(body: bytes, paths: list[str], texts: dict[str, bytes]) -> None:
             if not member.isreg() or path is None:
                 continue
             paths.append(path)
-            archive.members.clear()  # type: ignore[attr-defined]  # a stream is read once; nothing to remember
-            if _is_read(path, member.size) and len(texts) < 4 * MAX_FILES and size < MAX_TEXT and path not in texts:
+            if _is_read(path, member.size) and (size < MAX_TEXT or _order(path)[0] == 3) and len(texts) < 4 * MAX_FILES:
                 source = archive.extractfile(member)
                 texts[path] = source.read(MAX_FILE) if source else b""
                 size += len(texts[path])
-    for path in sorted(texts, key=_order)[MAX_FILES:]:
+    for path in sorted(texts, key=lambda path: (_order(path)[0] != 3, _order(path)))[MAX_FILES:]:
         del texts[path]
 
 

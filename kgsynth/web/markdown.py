@@ -25,6 +25,8 @@ _LEAD = frozenset(("b", "strong", "a", "dfn", *_CODE))
 _AFTER_LEAD = re.compile(r"\s*(?:--?|[–—:])\s+(?=\S)")
 _DASHED = re.compile(r"(?P<term>\S.{0,58}?) -- (?=\S)")
 _SPACE = re.compile(r"\s+")
+_LANGUAGE = re.compile(r"(?:^|\s)(?:language|lang|highlight-source)-(\w{1,20})(?:\s|$)")
+_HOLDS_BLOCK = "data-kgsynth-holds-block"
 
 Node = str | HtmlElement
 
@@ -46,17 +48,18 @@ class InlineWriter:
 
     def __init__(self, *, plain: bool = False) -> None:
         self.plain = plain
-        self.text = ""
         self.links: list[tuple[int, int, str]] = []
+        self._parts: list[str] = []
+        self._length = 0
 
     def run(self, nodes: Iterable[Node]) -> Run:
         lead = None
         for node in nodes:
-            before = len(self.text)
+            before = self._length
             self._node(node)
-            if before == 0 and not isinstance(node, str) and node.tag in _LEAD and self.text:
-                lead = (0, len(self.text.rstrip()))
-        return Run(text=self.text.rstrip(), links=self.links, lead=lead)
+            if before == 0 and not isinstance(node, str) and node.tag in _LEAD and self._length:
+                lead = (0, len("".join(self._parts).rstrip()))
+        return Run(text="".join(self._parts).rstrip(), links=self.links, lead=lead)
 
     def _node(self, node: Node) -> None:
         if isinstance(node, str):
@@ -76,15 +79,21 @@ class InlineWriter:
 
     def _words(self, text: str) -> None:
         text = _SPACE.sub(" ", text.replace("\u00b6", "").replace("\u200b", ""))
-        self.text += text[1:] if text[:1] == " " and self.text[-1:] in ("", " ") else text
+        after_space = not self._parts or self._parts[-1][-1] == " "
+        self._put(text[1:] if text[:1] == " " and after_space else text)
+
+    def _put(self, text: str) -> None:
+        if text:
+            self._parts.append(text)
+            self._length += len(text)
 
     def _code(self, element: HtmlElement) -> None:
         text = _SPACE.sub(" ", element.text_content()).strip()
         if not text:
             return
         mark = "``" if "`" in text else "`"
-        start = len(self.text) + len(mark)
-        self.text += f"{mark}{text}{mark}"
+        start = self._length + len(mark)
+        self._put(f"{mark}{text}{mark}")
         inner = element.find(".//a[@href]")
         if inner is not None:
             self.links.append((start, start + len(text), inner.get("href") or ""))
@@ -92,9 +101,9 @@ class InlineWriter:
     def _link(self, element: HtmlElement) -> None:
         if element.text and element.text[0].isspace():
             self._words(" ")
-        start = len(self.text)
+        start, first = self._length, len(self._parts)
         self._inside(element)
-        anchor = self.text[start:].rstrip()
+        anchor = "".join(self._parts[first:]).rstrip()
         end = start + len(anchor)
         if anchor.count("`") == 2 and anchor[0] == anchor[-1] == "`":
             start, end = start + 1, end - 1
@@ -121,11 +130,18 @@ class MarkdownWriter:
     def text(self) -> str:
         return "".join(self._parts) + "\n" if self._parts else ""
 
-    def write(self, element: HtmlElement, indent: str = "") -> None:
+    def write(self, element: HtmlElement) -> None:
+        """Write an element behind what is there. Its tree is marked: call this once per tree."""
+        for node in element.iter():
+            if isinstance(node.tag, str) and node.tag not in _INLINE:
+                _mark_around(node)
+        self._write(element, "")
+
+    def _write(self, element: HtmlElement, indent: str) -> None:
         """Runs of inline content become paragraphs; blocks are written by kind."""
         inline: list[Node] = []
         for node in _nodes(element):
-            if isinstance(node, str) or (node.tag in _INLINE and not _has_block(node)):
+            if isinstance(node, str) or (node.tag in _INLINE and node.get(_HOLDS_BLOCK) is None):
                 inline.append(node)
                 continue
             self._paragraph(inline, indent)
@@ -146,7 +162,7 @@ class MarkdownWriter:
         elif tag == "table" and not _is_layout(element):
             self._table(element)
         elif tag not in ("head", "hr"):
-            self.write(element, indent)
+            self._write(element, indent)
 
     def _write_heading(self, element: HtmlElement, level: int) -> None:
         run = InlineWriter(plain=True).run(_nodes(element))
@@ -160,14 +176,14 @@ class MarkdownWriter:
         code = _literal(element).strip("\n").rstrip()
         if code:
             fence = "`" * max(3, *(len(ticks) + 1 for ticks in re.findall("`{3,}", code)), 3)
-            language = "python" if code.lstrip().startswith(">>>") else ""
+            language = "python" if code.lstrip().startswith(">>>") else _language(element)
             self._begin(f"{fence}{language}\n{code}\n{fence}")
 
     def _list(self, element: HtmlElement, indent: str) -> None:
         items = [item for item in element if isinstance(item.tag, str)]
         for number, item in enumerate(items, start=1):
             self._bullet = f"{number}. " if element.tag == "ol" else "- "
-            self.write(item, indent + "  ")
+            self._write(item, indent + "  ")
             self._bullet = ""
 
     def _definition_list(self, element: HtmlElement, indent: str) -> None:
@@ -178,7 +194,7 @@ class MarkdownWriter:
                 run = InlineWriter(plain=True).run(_nodes(child))
                 self._terms += [run] if run else []
             else:
-                self.write(child, indent)
+                self._write(child, indent)
                 self._flush()
         self._flush()
 
@@ -289,8 +305,12 @@ def _nodes(element: HtmlElement) -> Iterator[Node]:
             yield child.tail
 
 
-def _has_block(element: HtmlElement) -> bool:
-    return any(isinstance(node.tag, str) and node.tag not in _INLINE for node in element.iterdescendants())
+def _mark_around(block: HtmlElement) -> None:
+    """Mark the inline elements a block stands in: they are written as blocks."""
+    for around in block.iterancestors():
+        if around.tag not in _INLINE or around.get(_HOLDS_BLOCK) is not None:
+            return
+        around.set(_HOLDS_BLOCK, "")
 
 
 def _is_layout(table: HtmlElement) -> bool:
@@ -299,6 +319,14 @@ def _is_layout(table: HtmlElement) -> bool:
     return len(cells) <= 1 or any(
         True for cell in cells for _ in cell.iter("table", "ul", "ol", "dl", "pre", "h1", "h2", "h3")
     )
+
+
+def _language(pre: HtmlElement) -> str:
+    """The language a `<pre>`, or the one `<code>` in it, is marked with."""
+    for node in (pre, *pre.iterchildren("code")):
+        if match := _LANGUAGE.search(node.get("class") or ""):
+            return match[1].lower()
+    return ""
 
 
 def _literal(element: HtmlElement) -> str:

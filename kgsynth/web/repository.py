@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from kgsynth.web.charset import decode
 from kgsynth.web.confined import run_confined
-from kgsynth.web.licence import UNKNOWN, licence_of_text, strictest
+from kgsynth.web.licence import UNKNOWN, licence_of_text, name_of, strictest
 
 MAX_LISTED = 400  # paths in the listing; more are counted by folder
 
@@ -68,8 +68,9 @@ def read_snapshot(body: bytes, url: str) -> Snapshot:
     name, ref = _named(url)
     texts = [(path, decode(text.encode("latin-1"))) for path, text in found["files"]]
     texts = [(path, text) for path, text in texts if "\0" not in text]
-    known = [licence_of_text(text, path) for path, text in texts if _is_licence(path)]
-    licence, evidence = strictest(known)
+    known = {path: licence_of_text(text, path) for path, text in texts if _is_licence(path)}
+    own = [found for path, found in known.items() if "/" not in path]  # those in a folder are often other people's
+    licence, evidence = strictest(own or known.values())
     if licence == UNKNOWN:
         licence, evidence = strictest(_manifest(path, text) for path, text in texts)
     return Snapshot(
@@ -99,8 +100,6 @@ def _is_licence(path: str) -> bool:
 
 def _manifest(path: str, text: str) -> tuple[str, str]:
     """The licence a pyproject.toml, Cargo.toml or package.json names."""
-    from kgsynth.web.licence import name_of
-
     if path in ("pyproject.toml", "Cargo.toml", "package.json", "setup.cfg"):
         for match in re.finditer(r'^\s{0,9}"?license"?\s{0,9}[=:]\s{0,9}(.{1,120})$', text, re.MULTILINE):
             value = match[1].strip(" \t,")
