@@ -42,7 +42,7 @@ class Brave(Api):
         left, reset = (_windows(reply, f"x-ratelimit-{what}") for what in ("remaining", "reset"))
         used_up = [seconds for remaining, seconds in zip(left, reset, strict=False) if remaining == 0]
         cause = "quota" if b"QUOTA" in reply.body or max(used_up, default=0) > 3600 else "rate limit"
-        return cause, max(used_up, default=rest_of(reply.headers) or 1.0)
+        return cause, max(used_up, default=rest_of(reply.headers))
 
 
 def _windows(reply: Reply, header: str) -> list[float]:

@@ -61,11 +61,13 @@ class DuckDuckGo:
             reply = engine.http_client.request(engine.search_method, self.url, data=payload)
             body = self._checked(reply.status_code, reply.text)
             found = engine.post_extract_results(engine.extract_results(body))
+        except ProviderError:
+            raise
         except TimeoutException as error:
             raise ProviderError(f"no complete answer in {self.config.timeout_seconds:g} s", "timeout") from error
         except DDGSException as error:
             raise ProviderError(str(error)[:200], "connection") from error
-        except (ValueError, LookupError, TypeError, AttributeError) as error:  # its parser met something else
+        except Exception as error:  # whatever its parser makes of a page that is none
             raise ProviderError(f"the page cannot be read: {error}", "malformed answer") from error
         if not found and not any(mark in body for mark in _NOTHING):
             raise ProviderError("the page has neither results nor a word that there are none", "malformed answer")

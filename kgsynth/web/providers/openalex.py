@@ -34,7 +34,7 @@ class OpenAlex(Api):
         if not isinstance(answer.get("meta"), dict):
             raise Malformed("no object at meta")
         after = text(answer, "meta", "next_cursor")
-        return [_row(found) for found in rows(answer, "results")], after if after != at else None
+        return [_row(found) for found in rows(answer, "results")], after if after not in ("", at) else None
 
     def refused(self, reply: Reply) -> tuple[str, float | None] | None:
         if reply.status not in (403, 429):
