@@ -87,17 +87,22 @@ class _Case:
                 return "merged with another", merged
             if self.grown[self.by_truth[parent]].atomic:
                 return "its parent was held to be atomic", f" below {self.truth[parent].label!r}"
-        outcomes = sorted({d.outcome for _, t in asked for d in self.decided.get(name_key(t.name), ())})
+        outcomes = sorted({d.outcome for _, t in asked for d in self._decisions(t)})
         return "was proposed", f" as {asked[0][1].name!r}, decided: {', '.join(outcomes) or 'nothing'}"
 
     def _merged(self, told: Told, concept: str) -> str:
         """By which rule a proposal was taken for something else."""
-        for decision in self.decided.get(name_key(told.name), ()):
+        for decision in self._decisions(told):
             if decision.kind == "dedup" and decision.outcome in MATCHES:
                 evidence = dict(decision.evidence)
                 into, how = evidence.get("neighbour", "?"), evidence.get("similarity", "")
                 return f" as {told.name!r} taken for {into!r} by rule {decision.outcome} {how} ({decision.reason})"
         return ""
+
+    def _decisions(self, told: Told) -> list[Decision]:
+        """About a name, or about what is left of it when "(...)" is taken for its sense."""
+        keys = dict.fromkeys(map(name_key, (told.name, told.name.rpartition("(")[0])))
+        return [d for key in keys if key for d in self.decided.get(key, ())]
 
     def wrong_edges(self) -> Iterator[tuple[str, str]]:
         true = set(self.truth.edges)

@@ -26,8 +26,7 @@ class TrueConcept:
 class Taxonomy:
     """Concepts by id, in the order of the file, with edges from parent to child.
 
-    Parents that are no concept, self-loops, and edges that close a cycle (the last of it in file order) are left out;
-    `notes` says how many.
+    Parents that are no concept, self-loops, and edges that close a cycle are left out; `notes` says how many.
     """
 
     def __init__(self, concepts: Iterable[TrueConcept], notes: Iterable[str] = ()) -> None:
@@ -127,19 +126,23 @@ class Taxonomy:
 
 
 def _closing(parents: dict[str, tuple[str, ...]]) -> set[tuple[str, str]]:
-    """Edges (parent, child) whose removal leaves no cycle: those that lead back to where a depth-first walk came from."""
+    """Edges (parent, child) whose removal leaves no cycle: those on which a depth-first walk down from the roots meets its own way."""
+    below: dict[str, list[str]] = defaultdict(list)
+    for child, above in parents.items():
+        for parent in above:
+            below[parent].append(child)
     done: set[str] = set()
     back: set[tuple[str, str]] = set()
-    for start in parents:
-        way: dict[str, Iterator[str]] = {} if start in done else {start: iter(parents[start])}
+    for start in sorted(parents, key=lambda c: bool(parents[c])):  # roots first, else in the order of the file
+        way: dict[str, Iterator[str]] = {} if start in done else {start: iter(below[start])}
         while way:
-            here, above = next(reversed(way.items()))
-            parent = next(above, None)
-            if parent is None:
+            here, children = next(reversed(way.items()))
+            child = next(children, None)
+            if child is None:
                 done.add(here)
                 del way[here]
-            elif parent in way:
-                back.add((parent, here))
-            elif parent not in done:
-                way[parent] = iter(parents[parent])
+            elif child in way:
+                back.add((here, child))
+            elif child not in done:
+                way[child] = iter(below[child])
     return back
