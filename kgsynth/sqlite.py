@@ -62,6 +62,11 @@ class SharedFile:
                     self._db.execute("ROLLBACK")
                 raise
 
+    def close(self) -> None:
+        """The file is let go; nothing can be read or written through this any more."""
+        with self._lock:
+            self._db.close()
+
     def _is_filled(self) -> bool:
         return bool(self.read("PRAGMA user_version")[0][0])
 
