@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 NARROWER = "NARROWER"
@@ -74,11 +74,11 @@ class Concept:
     atomic: bool | None = None  # None: not judged yet
     atomic_reason: str = ""
 
-    @property
+    @cached_property
     def id(self) -> str:
         return content_id("c", name_key(self.name), name_key(self.sense))
 
-    @property
+    @cached_property
     def keys(self) -> tuple[str, ...]:
         """Every normalised spelling this concept answers to, without repeats, its own name first."""
         return tuple(dict.fromkeys(k for k in map(name_key, (self.name, *self.aliases)) if k))
@@ -94,11 +94,11 @@ class Source:
     licence: str = "unknown"
     retrieved_at: str = ""  # ISO 8601, UTC; not part of the identity
 
-    @property
+    @cached_property
     def content_hash(self) -> str:
         return text_hash(self.text)
 
-    @property
+    @cached_property
     def id(self) -> str:
         return content_id("s", self.url, self.content_hash)
 
@@ -128,7 +128,7 @@ class Edge:
     child: str
     spans: tuple[SourceSpan, ...] = ()
 
-    @property
+    @cached_property
     def id(self) -> str:
         return content_id("e", self.parent, self.child)
 
@@ -143,7 +143,7 @@ class Decision:
     reason: str
     evidence: tuple[tuple[str, Any], ...] = ()
 
-    @property
+    @cached_property
     def id(self) -> str:
         return content_id("d", self.kind, self.subject, self.outcome, self.reason, repr(self.evidence))
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import networkx as nx
@@ -191,7 +191,9 @@ class ConceptGraph:
         """Nodes are ids with the concept's fields and its level; edges carry `spans`."""
         graph, levels = nx.DiGraph(), self.store.levels()
         for concept in self:
-            graph.add_node(concept.id, **vars(concept), level=levels[concept.id])
+            graph.add_node(
+                concept.id, **{f.name: getattr(concept, f.name) for f in fields(Concept)}, level=levels[concept.id]
+            )
         for edge in self.edges():
             graph.add_edge(edge.parent, edge.child, spans=edge.spans)
         return graph

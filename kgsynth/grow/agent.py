@@ -140,7 +140,7 @@ class Agents:
         self._doing[item.seq] = (concept.name, STEPS[0], time.monotonic())
         try:
             state = State(item=item, concept=concept, ancestors=self._lineage(item.concept))
-            return (await self._flow.ainvoke(state, {"recursion_limit": 1_000_000}))["result"]
+            return await self._flow.ainvoke(state, {"recursion_limit": 1_000_000}, output_keys="result")
         finally:
             self.turns.leave(item.seq)
             del self._doing[item.seq]
@@ -214,7 +214,7 @@ class Agents:
             else:
                 found.append(Found(concept=candidate(proposal, state.concept), page=held[0], span=held[1]))
         if found:
-            await asyncio.to_thread(self.known.dedup.prepare, [f.concept for f in found])
+            await self.known.prepare([f.concept for f in found])
         return {"found": tuple(found), "decisions": (*state.decisions, *refused)}
 
     async def judge(self, state: State) -> dict[str, Any]:
@@ -313,7 +313,7 @@ class Agents:
     async def commit(self, state: State) -> dict[str, Any]:
         """Write it all in one transaction; when others have inserted concepts meanwhile, back to `align`."""
         try:
-            result = await asyncio.to_thread(self.graph.store.commit, state.change)
+            result = await self._committed(state.change)
         except StaleError:
             self.counts["stale"] += 1
             return {"result": None}
@@ -321,6 +321,10 @@ class Agents:
         self.last = state.concept.name
         self._remember(state, result)
         return {"result": result}
+
+    async def _committed(self, change: Change) -> CommitResult:
+        store = self.graph.store
+        return await asyncio.to_thread(store.commit, change) if store.far else store.commit(change)
 
     def _remember(self, state: State, result: CommitResult) -> None:
         """The way to what was added, for the agents that will research it."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from kgsynth.concept import Concept, Decision, name_key
-from kgsynth.dedup import Dedup, DedupConfig
+from kgsynth.dedup import DedupConfig
 from kgsynth.embed import Embedder
 from kgsynth.errors import BudgetError, ConfigError, KgsynthError, LeaseError, LLMReplyError, WebError
 from kgsynth.graph import ConceptGraph
@@ -92,7 +92,7 @@ async def grow(
     fail one after the other. A reached budget is not an error: the report says so.
     """
     plant(graph, config.seeds)
-    known = Known(graph.store, Dedup(embedder, config.dedup))
+    known = Known(graph.store, embedder, config.dedup)
     agents = Agents(
         graph=graph, known=known, llm=llm, search=search, reader=reader,
         config=config.agent, max_depth=config.max_depth, max_concepts=config.max_concepts,
@@ -106,7 +106,7 @@ async def grow(
     finally:
         await loop.stop()
     await known.catch_up()
-    known.keep_vectors(embedder.name)
+    known.keep_vectors()
     graph.refresh()
     return loop.report
 
@@ -138,7 +138,8 @@ class _Loop:
         self.graph, self.config, self.agents, self.frontier = graph, config, agents, frontier
         self.owner, self.patient, self.show = owner, patient, show
         self.report = GrowReport()
-        self.at_work: dict[asyncio.Task[None], FrontierItem] = {}
+        self.at_work: set[asyncio.Task[None]] = set()
+        self.ended: asyncio.Queue[asyncio.Task[None]] = asyncio.Queue()
         self.failures = 0  # in a row
         self.last_error: KgsynthError | None = None
         self.began, self.shown = time.monotonic(), 0.0
@@ -147,16 +148,22 @@ class _Loop:
         self.graph.store.release(self.owner)  # of a run that was killed
         self._show()
         while await self._refill():
-            done, _ = await asyncio.wait(self.at_work, return_when=asyncio.FIRST_COMPLETED, timeout=TICK)
-            for task in done:
-                self.at_work.pop(task)
-                task.result()
+            await self._one_ended()
             if self.failures >= GIVE_UP_AFTER and self.last_error is not None:
                 raise self._given_up(self.last_error)
             if self.report.stopped != "frontier empty":
                 return
             if time.monotonic() - self.shown >= TICK:
                 self._show()
+
+    async def _one_ended(self) -> None:
+        """Wait for an agent to end, or for a moment. Raises what it raised."""
+        try:
+            task = self.ended.get_nowait() if self.ended.qsize() else await asyncio.wait_for(self.ended.get(), TICK)
+        except TimeoutError:
+            return
+        self.at_work.discard(task)
+        task.result()
 
     def _given_up(self, last: KgsynthError) -> KgsynthError:
         words = f"{self.failures} agents in a row failed; the last: {last}"
@@ -184,14 +191,17 @@ class _Loop:
             await asyncio.sleep(POLL)
 
     def _lease(self) -> list[FrontierItem]:
+        """For free places, some at a time."""
         places = min(self.config.agents + self.agents.waiting, self.config.agents * AHEAD)
         free = places - len(self.at_work)
-        return self.frontier.lease(free) if free > 0 else []
+        return self.frontier.lease(free) if free > self.config.agents // 8 else []
 
     def _send(self, items: Sequence[FrontierItem]) -> None:
         for item in items:
             self.agents.turns.enter(item.seq)
-            self.at_work[asyncio.ensure_future(self._research(item))] = item
+            task = asyncio.ensure_future(self._research(item))
+            task.add_done_callback(self.ended.put_nowait)
+            self.at_work.add(task)
 
     async def _research(self, item: FrontierItem) -> None:
         try:

@@ -10,17 +10,19 @@ import asyncio
 from collections.abc import Sequence
 
 from kgsynth.concept import Concept
-from kgsynth.dedup import Alignment, Dedup
+from kgsynth.dedup import Alignment, Dedup, DedupConfig
+from kgsynth.embed import Embedder
 from kgsynth.store import CommitResult, GraphStore
 
 
 class Known:
     """The concepts of a store in a Dedup, kept up to date. Belongs to one event loop."""
 
-    def __init__(self, store: GraphStore, dedup: Dedup) -> None:
-        self._store, self.dedup = store, dedup
+    def __init__(self, store: GraphStore, embedder: Embedder, config: DedupConfig) -> None:
+        self._store, self.dedup = store, Dedup(embedder, config)
+        self._model, self._slow = embedder.name, not embedder.name.startswith("hashing")
         self.as_of = store.version()
-        dedup.add(*store.concepts())
+        self.dedup.add(*store.concepts())
 
     async def catch_up(self) -> None:
         """Take in what others have committed. Embeds in a thread: it may be many."""
@@ -33,16 +35,20 @@ class Known:
         await asyncio.to_thread(self.dedup.add, *there)
         self.as_of = touched.op
 
+    async def prepare(self, candidates: Sequence[Concept]) -> None:
+        """Embed candidates ahead of `align`, in a thread where a model does it."""
+        await asyncio.to_thread(self.dedup.prepare, candidates) if self._slow else self.dedup.prepare(candidates)
+
     def align(self, candidate: Concept) -> Alignment:
         return self.dedup.align(candidate)
 
-    def keep_vectors(self, model: str) -> None:
+    def keep_vectors(self) -> None:
         """Store the vectors that are not stored yet."""
         stored = set(self._store.embeddings()[1])
         ids, vectors = self.dedup.vectors()
         missing = [row for row, concept_id in enumerate(ids) if concept_id not in stored]
         if missing:
-            self._store.put_embeddings(model, [ids[row] for row in missing], vectors[missing])
+            self._store.put_embeddings(self._model, [ids[row] for row in missing], vectors[missing])
 
     def wrote(self, concepts: Sequence[Concept], result: CommitResult) -> None:
         """Take in what one's own commit wrote, unless others came between: then `catch_up` will read it."""

@@ -174,9 +174,11 @@ class Skeleton:
 class GraphStore(Protocol):
     """The protocol both stores implement; `tests/conformance/` runs the same suite against each.
 
-    Every method may raise StoreError. Reads see all commits so far, from whichever process they came. `kept` ids (of folded
+    `far`: it is behind a network, so that calls are better made from a thread. Every method may raise StoreError. Reads see all commits so far, from whichever process they came. `kept` ids (of folded
     concepts) are followed where a concept is asked for by id.
     """
+
+    far: bool
 
     # writing
 

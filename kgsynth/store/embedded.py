@@ -49,6 +49,8 @@ class EmbeddedStore(LoggedStore):
     `clock` returns seconds since the epoch; leases are measured by it.
     """
 
+    far = False
+
     def __init__(self, path: str | Path, *, clock: Callable[[], float] = time.time) -> None:
         self.path, self._clock, self._pid = str(path), clock, os.getpid()
         self._lock = threading.RLock()

@@ -46,6 +46,8 @@ class Neo4jStore(LoggedStore):
     since the epoch; writers on several machines need clocks that agree to well within a lease.
     """
 
+    far = True
+
     def __init__(
         self,
         url: str,

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from kgsynth.web import Fetcher, Page
 
+SMALL = 1 << 14  # bytes of plain text that are read faster than handed to a thread
+
 
 @dataclass
 class Reader:
@@ -37,4 +39,6 @@ class Reader:
     async def _read(self, url: str) -> Page:
         from kgsynth.web.extract import extract
 
-        return await asyncio.to_thread(extract, await self.fetcher.fetch(url))
+        fetched = await self.fetcher.fetch(url)
+        small = fetched.content_type.startswith("text/plain") and len(fetched.body) < SMALL
+        return extract(fetched) if small else await asyncio.to_thread(extract, fetched)
