@@ -1,4 +1,4 @@
-"""Files that survive a kill: written whole or not at all, and held by one process at a time."""
+"""Files that survive a kill: written whole or not at all, and held by one process at a time. And where caches are."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+
+def cache_folder() -> Path:
+    """`$XDG_CACHE_HOME/kgsynth`, by default `~/.cache/kgsynth`."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kgsynth"
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:

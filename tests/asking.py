@@ -1,15 +1,20 @@
-"""A small question, put to an OpenAIChat whose endpoint is a local server and whose clock moves only by sleeping."""
+"""A small question, put to an OpenAIChat whose endpoint is a local server and whose clock moves only by sleeping.
+
+As a program, `python -m tests.asking URL FOLDER MODEL NAME ASKERS QUESTIONS MAX_CALLS`: a process of a run, with a real clock.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel
 
+from kgsynth.errors import BudgetError
 from kgsynth.llm import Question
 from kgsynth.llm.openai import LLMConfig, OpenAIChat
 from tests.fake_openai import FakeOpenAI, Script
@@ -84,3 +89,26 @@ def one(script: Script, **settings: Any) -> tuple[Any, list[dict[str, Any]], Fak
 
 
 GREEN = Colour(colour="green")
+
+
+async def work(llm: OpenAIChat, name: str, askers: int, questions: int) -> None:
+    """Askers at once, each with questions of its own, in turn; until the budget is spent."""
+
+    async def asker(number: int) -> None:
+        for i in range(questions):
+            try:
+                await llm.ask(AskColour(thing=f"{name} {number} {i}"))
+            except BudgetError:
+                return
+
+    await asyncio.gather(*(asker(number) for number in range(askers)))
+    await llm.close()
+
+
+def main(url: str, folder: str, model: str, name: str, askers: str, questions: str, max_calls: str) -> None:
+    config = LLMConfig(kind="openai", model=model, base_url=url, cache=False, concurrency=8, max_calls=int(max_calls))
+    asyncio.run(work(OpenAIChat(config, Path(folder)), name, int(askers), int(questions)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -60,8 +60,8 @@ def empty_choices() -> Response:
     return Response(body=json.dumps({"id": "x", "object": "chat.completion", "choices": []}).encode())
 
 
-def completion(content: str | None, *, usage: bool = True, **message: Any) -> Response:
-    """A chat completion; tokens are counted as one per four characters, at least one."""
+def completion(content: Any, *, usage: bool = True, **message: Any) -> Response:
+    """A chat completion; tokens are counted as one per four characters, at least one. `message`: further fields of it."""
     reply: dict[str, Any] = {
         "id": "chatcmpl-fake",
         "object": "chat.completion",

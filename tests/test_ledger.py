@@ -1,35 +1,54 @@
-"""The ledger: money and replies of a run, caps, what a kill leaves; in one process and in several."""
+"""The ledger: money and replies of a run, caps, what a death leaves, what an earlier version wrote."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import os
 import signal
 import subprocess
 import sys
-import threading
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kgsynth.errors import BudgetError, RunError
-from kgsynth.ledger import Caps, Ledger, Spend
-from tests.asking import GREEN, AskColour, chat, green, one, run
+from kgsynth.ledger import LOST, Caps, Ledger, Spend
+from tests.asking import GREEN, AskColour, Colour, chat, green, one, run
 from tests.fake_openai import FakeOpenAI, Response, completion, faulty, refusal, stalled
 
 ROOT = Path(__file__).parents[1]
+CALL = Spend(calls=1, prompt_tokens=100, completion_tokens=500, usd=0.5)
 
 
-def test_money_and_tokens_are_counted_per_stage(tmp_path: Path) -> None:
+def pay(ledger: Ledger, spent: Spend = CALL, *, key: str = "", reply: str | None = None, **about: str) -> None:
+    number = ledger.reserve(spent, **{"stage": "grow", "model": "m", **about})
+    assert number is not None
+    ledger.settle(number, spent, "ok", key=key, reply=reply)
+
+
+# --- through the client ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskLate(AskColour):
+    stage = "synthesize"
+
+
+def test_money_and_tokens_are_counted_by_stage_concept_and_model(tmp_path: Path) -> None:
     with FakeOpenAI(faulty(green, {0: refusal(500)})) as server:
         llm = chat(server, tmp_path, usd_per_1m_prompt=2.0, usd_per_1m_completion=10.0)
-        assert run(llm, AskColour()) == [GREEN]
-    spent = Spend(calls=2, prompt_tokens=10, completion_tokens=4, usd=(10 * 2 + 4 * 10) / 1e6)
-    assert llm.ledger.stages == {"grow": spent}
-    rows = [json.loads(line) for line in (tmp_path / "ledger.jsonl").read_text().splitlines()]
-    assert [row["outcome"][:8] for row in rows] == ["HTTP 500", "ok"]
-    assert Ledger(tmp_path / "ledger.jsonl").total == spent
+        assert run(llm, AskColour(charged_to="c1")) == [GREEN]
+        assert run(llm, AskLate(thing="sky", charged_to="c2")) == [GREEN]
+    answer = Spend(calls=1, prompt_tokens=10, completion_tokens=4, usd=(10 * 2 + 4 * 10) / 1e6)
+    assert llm.ledger.by_stage() == {"grow": answer + Spend(calls=1), "synthesize": answer}
+    assert llm.ledger.by_concept() == {"c1": answer + Spend(calls=1), "c2": answer}
+    again = Ledger(tmp_path / "ledger.sqlite", readonly=True)
+    assert again.by_model() == {"fake": again.total} == {"fake": answer + answer + Spend(calls=1)}
+    assert [row["outcome"] for row in again.rows()] == ["HTTP 500: refused", "ok", "ok"]
 
 
 def test_tokens_that_are_not_reported_are_estimated() -> None:
@@ -66,18 +85,6 @@ def test_a_cap_is_enforced_before_the_call(settings: dict[str, Any], tmp_path: P
         assert len(server.requests) == 2
 
 
-def test_a_reservation_that_may_be_given_back_is_waited_for() -> None:
-    ledger = Ledger(caps=Caps(max_tokens=1000))
-    expected = Spend(calls=1, completion_tokens=600)
-    assert ledger.reserve(expected)
-    assert not ledger.reserve(expected)
-    ledger.settle(expected, {"stage": "grow", "outcome": "ok", "completion_tokens": 100})
-    assert ledger.reserve(expected)
-    ledger.settle(expected, {"stage": "grow", "outcome": "ok", "completion_tokens": 500})
-    with pytest.raises(BudgetError, match="max_tokens = 1000 is reached: 2 calls, 600 tokens"):
-        ledger.reserve(expected)
-
-
 def test_a_cancelled_question_gives_its_reservation_back(tmp_path: Path) -> None:
     with FakeOpenAI(lambda _: stalled()) as server:
         llm = chat(server, tmp_path, timeout_s=30.0)
@@ -96,22 +103,6 @@ def test_a_cancelled_question_gives_its_reservation_back(tmp_path: Path) -> None
     assert llm.ledger.total.calls == 1
 
 
-def test_a_torn_last_line_is_cut_off_and_any_other_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "ledger.jsonl"
-    ledger = Ledger(path)
-    ledger.settle(Spend(), {"stage": "grow", "outcome": "ok", "prompt_tokens": 5, "key": "k", "reply": "é\u2028"})
-    with path.open("a") as file:
-        file.write('{"stage": "grow", "prompt_tok')
-    again = Ledger(path)
-    assert again.total == Spend(calls=1, prompt_tokens=5)
-    assert again.reply("k") == "é\u2028"
-    again.settle(Spend(), {"stage": "synthesize", "outcome": "ok", "prompt_tokens": 7})
-    assert Ledger(path).total.prompt_tokens == 12
-    path.write_text('broken\n{"stage": "grow"}\n')
-    with pytest.raises(RunError, match=r"ledger\.jsonl:1 is not a ledger line"):
-        Ledger(path)
-
-
 def test_a_question_that_was_answered_is_never_asked_again(tmp_path: Path) -> None:
     with FakeOpenAI(faulty(green, {0: completion("bad")})) as server:
         assert run(chat(server, tmp_path), AskColour()) == [GREEN]
@@ -121,37 +112,205 @@ def test_a_question_that_was_answered_is_never_asked_again(tmp_path: Path) -> No
         assert len(server.requests) == 3  # other parameters are another question
 
 
-KILLED = """
-import asyncio, sys
+# --- alone ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_reservation_that_may_be_given_back_is_waited_for() -> None:
+    ledger = Ledger(caps=Caps(max_tokens=1000))
+    most = Spend(calls=1, completion_tokens=600)
+    number = ledger.reserve(most, stage="grow", model="m")
+    assert number is not None
+    assert ledger.reserve(most, stage="grow", model="m") is None
+    ledger.settle(number, Spend(calls=1, completion_tokens=100), "ok")
+    pay(ledger, replace(most, completion_tokens=500))
+    with pytest.raises(BudgetError, match="max_tokens = 1000 is reached: 2 calls, 600 tokens"):
+        ledger.reserve(most, stage="grow", model="m")
+
+
+def test_a_search_shares_the_money_but_not_the_calls() -> None:
+    ledger = Ledger(caps=Caps(max_calls=1, max_usd=1.0))
+    price = Spend(calls=1, usd=0.3)
+
+    async def search(fails: bool = False) -> None:
+        async with ledger.charge(price, stage="grow", concept="c", model="tavily"):
+            if fails:
+                raise OSError("no route")
+
+    asyncio.run(search())
+    asyncio.run(search())
+    with pytest.raises(OSError, match="no route"):
+        asyncio.run(search(fails=True))
+    with pytest.raises(BudgetError, match="max_usd"):
+        asyncio.run(search())
+    pay(ledger, Spend(calls=1, usd=0.05))
+    assert ledger.by_model()["tavily"] == Spend(calls=3, usd=pytest.approx(0.9))
+    assert [(row["kind"], row["outcome"], row["estimated"]) for row in ledger.rows()] == [
+        ("search", "ok", 0), ("search", "ok", 0), ("search", "OSError: no route", 1), ("llm", "ok", 0),
+    ]  # fmt: skip
+    with pytest.raises(BudgetError, match="max_calls = 1"):
+        ledger.reserve(Spend(calls=1), stage="grow", model="m")
+
+
+def test_a_search_waits_for_what_another_one_may_leave() -> None:
+    ledger = Ledger(caps=Caps(max_usd=1.0))
+    number = ledger.reserve(Spend(calls=1, usd=0.8), stage="grow", model="m")
+    assert number is not None
+
+    async def scenario() -> None:
+        async def search() -> None:
+            async with ledger.charge(Spend(calls=1, usd=0.5), stage="grow", model="exa"):
+                pass
+
+        waiting = asyncio.create_task(search())
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        ledger.settle(number, Spend(calls=1, usd=0.1), "ok")
+        await waiting
+
+    asyncio.run(scenario())
+    assert ledger.total == Spend(calls=2, usd=pytest.approx(0.6))
+
+
+def test_what_costs_nothing_is_taken_whatever_the_caps_say() -> None:
+    ledger = Ledger(caps=Caps(max_calls=0))
+    ledger.record("cached", stage="grow", model="m", key="k", reply="x")
+    assert ledger.reply("k") == "x"
+    assert ledger.total == Spend()
+    assert [row["outcome"] for row in ledger.rows()] == ["cached"]
+
+
+def test_the_newest_reply_counts_until_it_is_forgotten() -> None:
+    ledger = Ledger()
+    pay(ledger, key="k", reply="old")
+    pay(ledger, key="k", reply="é\u2028")
+    assert ledger.reply("k") == "é\u2028"
+    ledger.forget(["k", "never asked"])
+    assert ledger.reply("k") is None
+    assert ledger.total.calls == 2
+
+
+def test_sums_stay_right_over_many_rows(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    for i in range(300):
+        pay(ledger, replace(CALL, prompt_tokens=i), stage=f"s{i % 2}", concept=f"c{i % 7}", model=f"m{i % 3}")
+    rows = ledger.rows()
+    for by, sums in (("stage", ledger.by_stage()), ("concept", ledger.by_concept()), ("model", ledger.by_model())):
+        assert {name: spent.prompt_tokens for name, spent in sums.items()} == {
+            name: sum(row["prompt_tokens"] for row in rows if row[by] == name) for name in {row[by] for row in rows}
+        }
+    assert ledger.reserved == Spend()
+
+
+# --- several processes ----------------------------------------------------------------------------------------------
+
+RESERVE = """
+import sys, time
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-from tests.test_llm import AskColour, LLMConfig, OpenAIChat
-llm = OpenAIChat(LLMConfig(kind="openai", model="fake", base_url=sys.argv[2], concurrency=2), Path(sys.argv[3]))
-async def main():
-    await asyncio.gather(*(llm.ask(AskColour(thing=str(i))) for i in range(6)))
-asyncio.run(main())
+from kgsynth.ledger import Ledger, Spend
+number = Ledger(Path(sys.argv[1])).reserve(Spend(calls=1, completion_tokens=600), stage="grow", concept="c", model="m")
+print(number, flush=True)
+time.sleep(60)
 """
 
 
-def test_a_killed_run_asks_nothing_twice_that_was_answered(tmp_path: Path) -> None:
-    proceed = threading.Event()
+def reserving(path: Path) -> tuple[subprocess.Popen[str], int]:
+    """A process that reserves 600 tokens and hangs; and the number of its reservation."""
+    process = subprocess.Popen([sys.executable, "-c", RESERVE, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    return process, int(process.stdout.readline())
 
-    def stuck_after_four(request: dict[str, Any]) -> dict[str, Any]:
-        if len(server.requests) > 4:
-            proceed.wait(timeout=30)
-        return {"colour": "green"}
 
-    with FakeOpenAI(stuck_after_four) as server:
-        command = [sys.executable, "-c", KILLED, str(ROOT), server.url, str(tmp_path)]
-        process = subprocess.Popen(command)
-        ledger = tmp_path / "ledger.jsonl"
-        while process.poll() is None and (not ledger.exists() or ledger.read_bytes().count(b"\n") < 4):
-            proceed.wait(0.02)
+def test_a_reservation_of_a_killed_process_is_spent_and_never_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    process, _ = reserving(path)
+    ledger = Ledger(path, caps=Caps(max_tokens=1000))
+    most = Spend(calls=1, completion_tokens=600)
+    with process:
+        assert ledger.reserve(most, stage="grow", model="m") is None  # it is at work
+        assert ledger.total == Spend()
         process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
-        answered = len(ledger.read_text().splitlines())
-        proceed.set()
-        before = len(server.requests)
-        assert run(chat(server, tmp_path), *(AskColour(thing=str(i)) for i in range(6))) == [GREEN] * 6
-        assert answered == 4
-        assert len(server.requests) - before == 2
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # dead, and a zombie still
+        onlooker = Ledger(path, readonly=True)
+        assert onlooker.total == onlooker.by_concept()["c"] == most
+        with pytest.raises(BudgetError, match="max_tokens = 1000 is reached: 1 calls, 600 tokens"):
+            ledger.reserve(most, stage="grow", model="m")
+    assert ledger.reserved == Spend()
+    (row,) = ledger.rows()
+    assert (row["outcome"], row["estimated"], row["completion_tokens"]) == (LOST, 1, 600)
+    assert onlooker.rows() == [row]
+
+
+def test_a_process_taken_for_dead_may_settle_late(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    process, number = reserving(path)
+    process.kill()
+    process.communicate()
+    late = Ledger(path)
+    assert late.total.tokens == 600
+    late.settle(number, Spend(calls=1, completion_tokens=7), "ok", key="k", reply="x")
+    assert late.total == Spend(calls=1, completion_tokens=7)
+    assert [row["outcome"] for row in late.rows()] == ["ok"]
+
+
+def test_looking_changes_nothing_and_needs_a_ledger(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="nowhere"):
+        Ledger(tmp_path / "nowhere.sqlite", readonly=True)
+    assert list(tmp_path.iterdir()) == []
+    pay(Ledger(tmp_path / "ledger.sqlite"))
+    onlooker = Ledger(tmp_path / "ledger.sqlite", readonly=True)
+    with pytest.raises(RunError, match="readonly"):
+        pay(onlooker)
+    assert onlooker.total == CALL
+
+
+def test_a_file_that_is_no_ledger_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "ledger.sqlite").write_text("money " * 1000)
+    with pytest.raises(RunError, match="move it away"):
+        Ledger(tmp_path / "ledger.sqlite")
+
+
+# --- the lines of an earlier version --------------------------------------------------------------------------------
+
+OLD = [
+    {"time": 5.0, "stage": "grow", "model": "old", "outcome": "HTTP 500", "calls": 1},
+    {"time": 6.0, "stage": "grow", "model": "old", "outcome": "ok", "calls": 1, "prompt_tokens": 10, "usd": 0.25,
+     "key": "a", "reply": "x"},
+    {"time": 7.0, "stage": "synthesize", "model": "old", "outcome": "ok", "calls": 1, "completion_tokens": 3, "key": "b",
+     "reply": "y", "estimated": True},
+    {"calls": 0, "stage": "grow", "outcome": "forgotten", "forget": ["b"]},
+]  # fmt: skip
+
+
+def test_an_old_ledger_is_read_in_once_without_its_torn_last_line(tmp_path: Path) -> None:
+    lines = "".join(json.dumps(row) + "\n" for row in OLD)
+    (tmp_path / "ledger.jsonl").write_text(lines + '{"stage": "grow", "calls": 1, "outcome": "o')
+    for _ in range(2):
+        ledger = Ledger(tmp_path / "ledger.sqlite", caps=Caps(max_calls=3))
+        assert ledger.by_stage() == {
+            "grow": Spend(calls=2, prompt_tokens=10, usd=0.25),
+            "synthesize": Spend(calls=1, completion_tokens=3),
+        }
+        assert (ledger.reply("a"), ledger.reply("b")) == ("x", None)
+        assert [row["time"] for row in ledger.rows()] == [5.0, 6.0, 7.0]
+        with pytest.raises(BudgetError):
+            ledger.reserve(CALL, stage="grow", model="m")
+
+
+def test_a_bad_line_of_an_old_ledger_is_refused_and_nothing_is_made_of_it(tmp_path: Path) -> None:
+    (tmp_path / "ledger.jsonl").write_text('broken\n{"stage": "grow"}\n')
+    for _ in range(2):
+        with pytest.raises(RunError, match=r"ledger\.jsonl:1 is not a ledger line"):
+            Ledger(tmp_path / "ledger.sqlite")
+    (tmp_path / "ledger.jsonl").write_text('{"stage": "grow"}\n')
+    assert Ledger(tmp_path / "ledger.sqlite").total.calls == 1
+
+
+def test_an_answer_from_an_old_ledger_is_not_asked_for_again(tmp_path: Path) -> None:
+    """The key is what earlier versions made: SHA-256 of the JSON of model, temperature, messages and schema."""
+    parts = ["fake", 0.2, AskColour().messages(), Colour.model_json_schema()]
+    key = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    row = {"stage": "grow", "outcome": "ok", "key": key, "reply": '{"colour": "green"}'}
+    (tmp_path / "ledger.jsonl").write_text(json.dumps(row) + "\n")
+    with FakeOpenAI(green) as server:
+        assert run(chat(server, tmp_path), AskColour()) == [GREEN]
+        assert server.requests == []

@@ -6,15 +6,17 @@ import asyncio
 import email.utils
 import json
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kgsynth.errors import LLMError
+from kgsynth.errors import BudgetError, LLMError
+from kgsynth.llm.config import EndpointConfig
 from kgsynth.llm.endpoint import retry_after
 from kgsynth.llm.pace import Pace
 from tests.asking import GREEN, AskColour, FakeTime, chat, green, one, run
-from tests.fake_openai import FakeOpenAI, Response, empty_choices, faulty, malformed, refusal, stalled
+from tests.fake_openai import FakeOpenAI, Response, completion, empty_choices, faulty, malformed, refusal, stalled
 
 # --- faults ---------------------------------------------------------------------------------------------------------
 
@@ -158,7 +160,7 @@ def test_a_429_halves_the_limit_once_per_burst_and_successes_bring_it_back() -> 
         for _ in range(5):  # five answers of one burst
             pace.throttled(taken_at, 3.0)
         assert pace.limit == 4
-        async with pace.slot(lambda: True) as taken_at:
+        async with pace.slot(lambda: True) as (taken_at, _):
             assert time.slept == [3.0]
         pace.throttled(taken_at, 0.0)
         assert pace.limit == 2
@@ -175,3 +177,144 @@ def test_a_burst_of_429_is_survived_by_all_questions() -> None:
         llm = chat(server, concurrency=8)
         assert run(llm, *(AskColour(thing=str(i)) for i in range(12))) == [GREEN] * 12
         assert len(server.requests) == 18
+
+
+# --- what peers got wrong -------------------------------------------------------------------------------------------
+
+
+def test_a_steady_429_ends_for_every_question_with_its_cause() -> None:
+    """NVIDIA-NeMo/DataDesigner#575: back-off under a steady 429 never ended."""
+    time = FakeTime()
+    with FakeOpenAI(lambda _: refusal(429, "slow down", retry_after="30")) as server:
+        outcomes = run(
+            chat(server, time=time, concurrency=8, max_attempts=5), *(AskColour(thing=str(i)) for i in range(60))
+        )
+        assert all(isinstance(outcome, LLMError) and "HTTP 429: slow down" in str(outcome) for outcome in outcomes)
+        assert 32 <= len(server.requests) <= 32 + 8  # the breaker, and what was in flight when it opened
+
+
+def test_a_slow_endpoint_is_waited_for_in_the_queue() -> None:
+    """NVIDIA-NeMo/DataDesigner#551: a fixed time limit of the queue killed calls to slow endpoints."""
+    slow = Response(body=completion('{"colour": "green"}').body, delay=0.2)
+    with FakeOpenAI(lambda _: slow) as server:
+        llm = chat(server, concurrency=1, timeout_s=0.5, max_attempts=1)
+        assert run(llm, *(AskColour(thing=str(i)) for i in range(5))) == [GREEN] * 5  # the last waits for 0.8 s
+        assert len(server.requests) == 5
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause"),
+    [
+        (refusal(503, "overloaded"), "HTTP 503: overloaded"),
+        (refusal(401, "bad key"), "HTTP 401: bad key"),
+        (Response(body=b"<html>"), "a malformed response"),
+    ],
+)
+def test_a_run_in_which_everything_fails_names_the_cause(fault: Response, cause: str) -> None:
+    """NVIDIA-NeMo/DataDesigner#382: a run in which every call failed blamed the configuration."""
+    with FakeOpenAI(lambda _: fault) as server:
+        outcomes = run(chat(server), *(AskColour(thing=str(i)) for i in range(100)))
+    assert all(isinstance(outcome, LLMError) for outcome in outcomes)
+    assert all(cause in str(outcome) and "'fake'" in str(outcome) for outcome in outcomes)
+
+
+# --- fallbacks ------------------------------------------------------------------------------------------------------
+
+
+def fallback(server: FakeOpenAI, model: str, **settings: Any) -> EndpointConfig:
+    return EndpointConfig(model=model, base_url=server.url, **settings)
+
+
+def test_a_fallback_answers_while_the_first_is_down_and_is_left_when_it_recovers(tmp_path: Path) -> None:
+    down = threading.Event()
+    down.set()
+    with (
+        FakeOpenAI(lambda r: refusal(500, "down") if down.is_set() else green(r)) as first,
+        FakeOpenAI(green) as second,
+    ):
+        time = FakeTime()
+        prices = {"usd_per_1m_prompt": 1.0, "usd_per_1m_completion": 0.0}
+        others = (fallback(second, "spare", usd_per_1m_prompt=100.0, usd_per_1m_completion=0.0),)
+        llm = chat(first, tmp_path, time, max_attempts=2, concurrency=1, fallbacks=others, **prices)
+
+        async def scenario() -> None:
+            for i in range(10):
+                assert await llm.ask(AskColour(thing=f"down {i}")) == GREEN
+            assert len(first.requests) == 6  # then its breaker is open
+            assert len(second.requests) == 10
+            down.clear()
+            await time.sleep(61)
+            for i in range(5):
+                assert await llm.ask(AskColour(thing=f"up {i}")) == GREEN
+            assert (len(first.requests), len(second.requests)) == (11, 10)
+            await llm.close()
+
+        asyncio.run(scenario())
+    assert {request["model"] for request in second.requests} == {"spare"}
+    spent = llm.ledger.by_model()
+    assert (spent["fake"].calls, spent["spare"].calls) == (11, 10)
+    assert (spent["fake"].usd, spent["spare"].usd) == (pytest.approx(5 * 10 / 1e6), pytest.approx(10 * 10 * 100 / 1e6))
+
+
+def test_a_model_that_cannot_keep_the_form_is_replaced_for_that_question() -> None:
+    with FakeOpenAI(lambda _: "no JSON") as first, FakeOpenAI(green) as second:
+        llm = chat(first, fallbacks=(fallback(second, "spare"),))
+        assert run(llm, AskColour()) == [GREEN]
+        assert (len(first.requests), len(second.requests)) == (3, 1)
+        assert second.requests[0]["messages"] == AskColour().messages()  # not the conversation with the first
+
+
+def test_when_all_endpoints_fail_each_is_named_with_its_cause() -> None:
+    with (
+        FakeOpenAI(lambda _: refusal(401, "no such key")) as first,
+        FakeOpenAI(lambda _: refusal(503, "busy")) as second,
+    ):
+        with FakeOpenAI(green) as closed:
+            pass
+        llm = chat(first, fallbacks=(fallback(second, "b"), fallback(closed, "c")), max_attempts=2)
+        (outcome,) = run(llm, AskColour())
+    assert type(outcome) is LLMError
+    for part in (
+        "all 3 endpoints failed",
+        "'fake'",
+        "HTTP 401: no such key",
+        "'b'",
+        "HTTP 503: busy",
+        "'c'",
+        "no connection",
+    ):
+        assert part in str(outcome)
+
+
+def test_each_endpoint_gets_its_own_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-first")
+    monkeypatch.setenv("OTHER_KEY", "sk-other")
+    with (
+        FakeOpenAI(lambda _: refusal(500)) as first,
+        FakeOpenAI(lambda _: refusal(500)) as other,
+        FakeOpenAI(green) as last,
+    ):
+        others = (fallback(other, "b", api_key_env="OTHER_KEY"), fallback(last, "c"))
+        assert run(chat(first, max_attempts=1, fallbacks=others), AskColour()) == [GREEN]
+        sent = [server.headers[0]["authorization"] for server in (first, other, last)]
+    assert sent == ["Bearer sk-first", "Bearer sk-other", "Bearer none"]
+
+
+def test_a_resumed_run_prefers_the_endpoint_that_was_paid_for_the_answer(tmp_path: Path) -> None:
+    down = threading.Event()
+    down.set()
+    with FakeOpenAI(lambda r: refusal(500) if down.is_set() else green(r)) as first, FakeOpenAI(green) as second:
+        others = (fallback(second, "spare"),)
+        assert run(chat(first, tmp_path, max_attempts=1, fallbacks=others), AskColour()) == [GREEN]
+        down.clear()
+        assert run(chat(first, tmp_path, fallbacks=others), AskColour()) == [GREEN]
+        assert (len(first.requests), len(second.requests)) == (1, 1)
+
+
+def test_a_budget_is_not_evaded_by_a_fallback() -> None:
+    with FakeOpenAI(green) as first, FakeOpenAI(green) as second:
+        llm = chat(first, max_calls=1, fallbacks=(fallback(second, "spare"),))
+        answered, refused = run(llm, AskColour(thing="a"), AskColour(thing="b"))
+        assert answered == GREEN
+        assert isinstance(refused, BudgetError)
+        assert len(second.requests) == 0

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from kgsynth.errors import BudgetError, ConfigError, LLMError, LLMReplyError
+from kgsynth.files import cache_folder
 from kgsynth.ledger import Ledger
 from kgsynth.llm import Question, Reply
 from kgsynth.llm.cache import ReplyCache
 from kgsynth.llm.config import EndpointConfig, LLMConfig
 from kgsynth.llm.endpoint import Endpoint, Surroundings
 from kgsynth.llm.reply import parse_reply, repair_turns
-from kgsynth.web.vectors import cache_folder
 
 __all__ = ["EndpointConfig", "LLMConfig", "OpenAIChat"]
 

@@ -24,11 +24,6 @@ from kgsynth.embed import Embedder
 SAVE_EVERY = 128  # new vectors
 
 
-def cache_folder() -> Path:
-    """`$XDG_CACHE_HOME/kgsynth`, by default `~/.cache/kgsynth`."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kgsynth"
-
-
 class PageVectors:
     """text -> vector through an embedder, remembered in memory and, with a folder, on disk."""
 
