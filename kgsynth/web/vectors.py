@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from kgsynth.concept import text_hash
 from kgsynth.embed import Embedder
+from kgsynth.files import cache_folder as cache_folder
 
 SAVE_EVERY = 128  # new vectors
 
