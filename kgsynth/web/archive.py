@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from kgsynth.files import cache_folder
 from kgsynth.sqlite import SharedFile
-from kgsynth.web.vectors import cache_folder
 
 _SCHEMA = (
     "CREATE TABLE kept (n INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, head TEXT NOT NULL,"

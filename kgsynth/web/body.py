@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import AsyncIterable
+from typing import Any
 
 from kgsynth.errors import WebError
 
@@ -53,42 +54,48 @@ class _Inflate:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._start = b""  # the first two bytes tell zlib from bare deflate
-        self._stream = None
+        self._stream: Any = None  # of the member being read
+        self._start = b""  # at most the first byte of a member: two are needed to know what it is
         self._members = 0
+        self._padding = False  # all that follows is not ours
 
     @property
     def finished(self) -> bool:
-        return self._members > 0
+        """Whether the last member is complete."""
+        return self._members > 0 and self._stream is None
 
     def __call__(self, data: bytes, room: int) -> bytes:
         """At most `room` bytes more; what would not fit is dropped."""
-        if self._stream is None:
-            data = self._start = self._start + data
-            if len(data) < 2:
-                return b""
-            self._stream = zlib.decompressobj(self._window(data))
         out = b""
-        while data and len(out) < room:
-            if self._stream.eof and not data.startswith(b"\x1f\x8b"):
-                break  # padding behind the end
-            if self._stream.eof:
-                self._stream = zlib.decompressobj(31)
-            out += self._step(data, room - len(out))
-            data = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
+        data, self._start = self._start + data, b""
+        while data and len(out) < room and not self._padding:
+            if self._stream is None:
+                if len(data) < 2:
+                    self._start = data
+                    break
+                self._begin(data)
+            else:
+                out += self._step(data, room - len(out))
+                data = self._left
         return out
 
+    def _begin(self, data: bytes) -> None:
+        if self._members and (self._name == "deflate" or not data.startswith(b"\x1f\x8b")):
+            self._padding = True
+        elif self._name == "deflate":
+            is_zlib = data[0] & 15 == 8 and int.from_bytes(data[:2], "big") % 31 == 0
+            self._stream = zlib.decompressobj(15 if is_zlib else -15)
+        else:
+            self._stream = zlib.decompressobj(31)
+
     def _step(self, data: bytes, room: int) -> bytes:
-        assert self._stream is not None
+        """What some bytes of the current member become; `_left` is what it did not take."""
         try:
             out = self._stream.decompress(data, room)
         except zlib.error as error:
             raise WebError(f"its {self._name} data is damaged: {error}", cause="encoding") from error
-        self._members += self._stream.eof
+        self._left = self._stream.unconsumed_tail
+        if self._stream.eof:
+            self._left, self._stream = self._stream.unused_data, None
+            self._members += 1
         return out
-
-    def _window(self, start: bytes) -> int:
-        """zlib's `wbits` for what a stream begins with."""
-        if self._name == "gzip":
-            return 31
-        return 15 if start[0] & 15 == 8 and int.from_bytes(start[:2], "big") % 31 == 0 else -15
