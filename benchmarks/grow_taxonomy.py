@@ -172,8 +172,12 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise KgsynthError(f"{folder} is not empty; name a new folder with --keep")
+        before = os.environ.get("XDG_CACHE_HOME")
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-        yield folder
+        try:
+            yield folder
+        finally:
+            os.environ.pop("XDG_CACHE_HOME") if before is None else os.environ.update(XDG_CACHE_HOME=before)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from benchmarks.taxonomy.pages import Pages
+from benchmarks.taxonomy.pages import longest
 from benchmarks.taxonomy.server import Site
 from benchmarks.taxonomy.truth import Taxonomy
 from kgsynth.concept import Concept, Decision
@@ -60,7 +60,7 @@ def _config(taxonomy: Taxonomy, agents: int, dedup: DedupConfig) -> GrowConfig:
     """No limit of the loop stands in the way: what is missing in the end, the loop has lost."""
     roots = [Seed(name=r.label, domain=r.label, definition=r.definition) for r in taxonomy.roots]
     widest = max(map(len, taxonomy.children.values()), default=1)
-    agent = AgentConfig(children=3 * widest + 3, page_chars=max(6000, Pages(taxonomy, aliases=True).longest()))
+    agent = AgentConfig(children=3 * widest + 3, page_chars=max(6000, longest(taxonomy)))
     return GrowConfig(
         seeds=tuple(roots), max_concepts=10 * len(taxonomy) + 100, max_depth=max(taxonomy.depths.values()) + 5,
         agents=agents, agent=agent, dedup=dedup,

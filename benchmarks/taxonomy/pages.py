@@ -49,19 +49,6 @@ class Pages:
     def _link(self, concept: TrueConcept) -> str:
         return f'<a href="/concept/{self._numbers[concept.id]}">{escape(concept.label)}</a>'
 
-    def longest(self) -> int:
-        """An upper bound for the characters of a page's text."""
-        children = self.taxonomy.children
-        sizes = [
-            sum(
-                len(c.label) + len(sentence(c, self.taxonomy[parent])) + 40
-                for c in map(self.taxonomy.__getitem__, below)
-            )
-            for parent, below in children.items()
-        ]
-        own = max(sum(map(len, (c.label, c.definition, *c.synonyms))) + 2 * len(c.synonyms) for c in self.taxonomy)
-        return max(sizes, default=0) + own + 200
-
     def search(self, query: str, page: int = 1) -> list[tuple[int, float]]:
         """(page number, score), best first: pages of that title, of that synonym, then by words (BM25)."""
         titled = sorted(self._names.owners(query), key=lambda c: not self._names.titled(c, query))
@@ -84,6 +71,16 @@ class Pages:
         ]  # fmt: skip
         return {"query": query, "number_of_results": len(results), "results": results, "answers": [],
                 "corrections": [], "infoboxes": [], "suggestions": [], "unresponsive_engines": []}  # fmt: skip
+
+
+def longest(taxonomy: Taxonomy) -> int:
+    """An upper bound for the characters of a page's text."""
+    lists = (
+        sum(len(taxonomy[c].label) + len(sentence(taxonomy[c], taxonomy[parent])) + 40 for c in below)
+        for parent, below in taxonomy.children.items()
+    )
+    own = (sum(len(text) + 2 for text in (c.label, about(c), *c.synonyms)) for c in taxonomy)
+    return max(lists, default=0) + max(own) + 200
 
 
 def _words(text: str) -> list[str]:
