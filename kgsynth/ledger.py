@@ -18,7 +18,8 @@ import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import astuple, dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from kgsynth.sqlite import SharedFile
 
 POLL_S = 0.1  # how often a reservation that must wait for those of other processes is tried again
 LOST = "lost in flight"
+CHARGED_TO: ContextVar[str] = ContextVar("charged_to", default="")  # id of the concept that searches are paid for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +44,12 @@ class Spend:
     def tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
 
+    @property
+    def numbers(self) -> tuple[int, int, int, float]:
+        return self.calls, self.prompt_tokens, self.completion_tokens, self.usd
+
     def __add__(self, other: Spend) -> Spend:
-        return spend(a + b for a, b in zip(astuple(self), astuple(other), strict=True))
+        return spend(a + b for a, b in zip(self.numbers, other.numbers, strict=True))
 
     def __str__(self) -> str:
         return f"{self.calls} calls, {self.tokens} tokens, ${self.usd:.4f}"
@@ -103,7 +109,7 @@ class Ledger:
         None: it fits only if requests in flight, here or in other processes, cost less than reserved: wait, try again.
         Raises BudgetError when it does not fit even then. kind: "llm", or "search" with the provider as `model`.
         """
-        row = (self._clock(), _me(), stage, concept, kind, model, *astuple(most))
+        row = (self._clock(), _me(), stage, concept, kind, model, *most.numbers)
         counted = most if kind == "llm" else Spend(usd=most.usd)
         number = self._insert(row, counted)
         if number is None and self._count_lost():
@@ -125,15 +131,15 @@ class Ledger:
         estimated: the tokens are not the endpoint's own count. Right also when others took this process for dead meanwhile.
         """
         with self._file.transaction() as db:
-            db.execute(_SETTLE, (outcome, *astuple(spent), estimated, key, reply, number))
+            db.execute(_SETTLE, (outcome, *spent.numbers, estimated, key, reply, number))
 
     def record(
         self, outcome: str, *, stage: str, model: str, concept: str = "", key: str = "", reply: str = ""
     ) -> None:
         """An answer that cost nothing, such as one from the reply cache. It is taken whatever the caps say."""
-        row = (self._clock(), _me(), stage, concept, "llm", model, *astuple(Spend()))
+        row = (self._clock(), _me(), stage, concept, "llm", model, *Spend().numbers)
         with self._file.transaction() as db:
-            db.execute(_SETTLE, (outcome, *astuple(Spend()), False, key, reply, db.execute(_RESERVE, row).lastrowid))
+            db.execute(_SETTLE, (outcome, *Spend().numbers, False, key, reply, db.execute(_RESERVE, row).lastrowid))
 
     @asynccontextmanager
     async def charge(

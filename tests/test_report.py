@@ -17,6 +17,7 @@ import pytest
 
 from kgsynth.concept import Concept, Decision, Edge, Source
 from kgsynth.errors import RunError
+from kgsynth.ledger import Ledger, Spend
 from kgsynth.report import count, data, duration, write_report
 from kgsynth.report.layout import layered, spread
 from kgsynth.store import Change, open_store
@@ -307,6 +308,31 @@ def test_model_calls_are_summed_and_secrets_in_addresses_are_hidden(tmp_path: Pa
     assert "openai:tiny" in page.words
     assert "No language model" not in page.words
     assert "hunter2" not in path.read_text()
+
+
+def test_spending_is_read_from_a_ledger_that_is_being_written(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    for stage in ("grow", "grow", "synthesize"):
+        number = ledger.reserve(Spend(calls=1, usd=1.0), stage=stage, model="m")
+        assert number is not None
+        ledger.settle(number, Spend(calls=1, prompt_tokens=700, usd=0.25), "ok")
+    ledger.reserve(Spend(calls=1, usd=9.0), stage="grow", model="m")  # in flight
+    ledger.record("cached", stage="grow", model="m", key="k", reply="x")
+    run = data.read_run(tmp_path)
+    assert run.notes == []
+    assert {row["stage"]: (row["calls"], row["prompt_tokens"], row["usd"]) for row in data.spending(run.ledger)} == {
+        "grow": (2, 1400, 0.5), "synthesize": (1, 700, 0.25),
+    }  # fmt: skip
+    page = Page(write_report(tmp_path))
+    assert "$0.75" in page.words
+    assert "3 calls" in page.words
+
+
+def test_a_ledger_that_cannot_be_read_is_a_note(tmp_path: Path) -> None:
+    (tmp_path / "ledger.sqlite").write_text("money")
+    run = data.read_run(tmp_path)
+    assert run.ledger == []
+    assert "ledger.sqlite" in run.notes[0]
 
 
 def test_a_missing_folder_is_an_error_that_says_what_to_run(tmp_path: Path) -> None:
