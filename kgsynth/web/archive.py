@@ -90,18 +90,17 @@ class Archive:
         with self._file.transaction() as db:
             now = self._clock()
             known = db.execute("SELECT next, held FROM turn WHERE host = ?", (host,)).fetchone() or (0.0, 0.0)
-            turn = max(now, *(at for at in known if at <= now + _LONG))
+            turn = max([now, *(at for at in known if at <= now + _LONG)])
             if turn - now <= patience:
                 db.execute("INSERT OR REPLACE INTO turn VALUES (?, ?, ?)", (host, turn + interval, known[1]))
         return turn - now
 
     def hold(self, host: str, seconds: float) -> None:
         """Nobody has a turn at the host for so long (at most an hour)."""
-        until = self._clock() + min(seconds, _LONG)
         with self._file.transaction() as db:
+            until = self._clock() + max(min(seconds, _LONG), self.held(host))
             db.execute(
-                "INSERT INTO turn VALUES (?, 0, ?) ON CONFLICT (host) DO UPDATE SET held = max(held, excluded.held)",
-                (host, until),
+                "INSERT INTO turn VALUES (?, 0, ?) ON CONFLICT (host) DO UPDATE SET held = excluded.held", (host, until)
             )
 
     def held(self, host: str) -> float:

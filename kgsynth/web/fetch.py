@@ -171,8 +171,7 @@ class HttpFetcher:
 
     async def _take(self, at: httpx.URL, answer: Answer, kept: Kept | None) -> Fetched:
         """A page from the last answer of all; it goes into the archive."""
-        if answer.status == 304 and kept:
-            assert self.archive
+        if answer.status == 304 and self.archive and kept and _conditions(answer.url, kept):
             self.archive.confirm("page", str(at))
             return _replay(kept)
         if not 200 <= answer.status < 300:
@@ -295,9 +294,9 @@ def _checked(url: str) -> httpx.URL:
         at = httpx.URL(url.partition("#")[0])
         at.netloc.decode("ascii")
     except (httpx.InvalidURL, ValueError) as error:
-        raise WebError(f"{url[:200]}: not a URL: {error}") from error
+        raise WebError(f"{_without_login(url)}: not a URL: {error}") from error
     if at.scheme not in ("http", "https") or not 0 < len(at.host) < 254 or not 0 < (at.port or 80) < 65536:
-        raise WebError(f"{url[:200]}: only http and https URLs with a host can be fetched")
+        raise WebError(f"{_without_login(url)}: only http and https URLs with a host can be fetched")
     if at.userinfo:
         raise WebError(f"{at.scheme}://{at.host}: a URL with a user name or password in it is not fetched")
     if len(url) > _LONGEST_URL:
@@ -324,6 +323,10 @@ def _named(url: str) -> str:
     return url if len(url) <= 300 else f"{url[:300]}..."
 
 
+def _without_login(url: str) -> str:
+    return _named(re.sub(r"//[^/?#]*@", "//", url))
+
+
 def _conditions(at: httpx.URL, kept: Kept | None) -> dict[str, str]:
     """The headers that ask only for a change since the archived answer of this very URL (RFC 9110, 13.1)."""
     if kept is None or kept.head.get("url") != str(at):
@@ -334,12 +337,12 @@ def _conditions(at: httpx.URL, kept: Kept | None) -> dict[str, str]:
 
 def _pause(answer: Answer, tried: int) -> float:
     """Seconds until a host may be asked again: what Retry-After says (seconds or a date), else 1, 2, 4, ..."""
-    said = answer.headers.get("retry-after", "").strip()
+    said = answer.headers.get("retry-after", "").strip()[:60]
     if re.fullmatch(r"[0-9]{1,9}", said):
         return float(said)
     try:
         return max(0.0, email.utils.parsedate_to_datetime(said).timestamp() - time.time())
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, TypeError, IndexError):
         return 2.0**tried
 
 

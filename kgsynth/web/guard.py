@@ -22,6 +22,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]  # host, port -> addres
 _ROUTED = ipaddress.ip_network("2000::/3")  # the only IPv6 space given out: leaves out mapped, NAT64, local, multicast
 _TUNNELS = (ipaddress.ip_network("2002::/16"), ipaddress.ip_network("192.88.99.0/24"))  # 6to4 and its relays
 _TRIED = 3  # addresses of one name
+_CONNECT = 6.0  # seconds for each
 _NAMES = ThreadPoolExecutor(max_workers=16, thread_name_prefix="dns")  # slow names must not block other threads' work
 
 
@@ -64,10 +65,13 @@ class GuardedNetwork(httpcore.AsyncNetworkBackend):
         failure: Exception | None = None
         for address in (await self._addresses(host, port))[:_TRIED]:
             try:
-                return await self._network.connect_tcp(address, port, timeout, local_address, socket_options)
+                return await self._network.connect_tcp(
+                    address, port, timeout or _CONNECT, local_address, socket_options
+                )
             except (httpcore.ConnectError, httpcore.ConnectTimeout, OSError) as error:
                 failure = error
-        raise WebError(f"ConnectError: {failure or f'{host} has no address'}", cause="connection") from failure
+        what = f"{type(failure).__name__}: {failure}" if failure else f"{host} has no address"
+        raise WebError(what, cause="connection") from failure
 
     async def connect_unix_socket(self, *args: object, **kwargs: object) -> httpcore.AsyncNetworkStream:
         raise WebError("pages are not read from Unix sockets")

@@ -39,7 +39,7 @@ class Rules:
         if not self.parsed:
             return 0.0
         rate = self.parsed.request_rate(product)
-        return max(self.parsed.crawl_delay(product) or 0.0, rate.seconds / rate.requests if rate else 0.0)
+        return max(self.parsed.crawl_delay(product) or 0.0, min(rate.seconds, _KEEP) / rate.requests if rate else 0.0)
 
 
 class Robots:
