@@ -205,13 +205,10 @@ class Ledger:
         Keys: id, time (unix s, when it left), stage, concept, kind, model, outcome, calls, prompt_tokens,
         completion_tokens, usd, estimated.
         """
-        lost = {row["id"]: row for row in self._lost()}
-        found = self._file.read(f"SELECT {', '.join(_SHOWN)} FROM request WHERE outcome IS NOT NULL ORDER BY id")
-        for row in found:
-            lost.pop(row[0], None)
-        return sorted(
-            [*(dict(zip(_SHOWN, row, strict=True)) for row in found), *lost.values()], key=lambda row: row["id"]
-        )
+        lost = self._lost()
+        found = self._file.read(f"SELECT {', '.join(_SHOWN)} FROM request WHERE outcome IS NOT NULL")
+        rows = {row["id"]: row for row in [*lost, *(dict(zip(_SHOWN, row, strict=True)) for row in found)]}
+        return [rows[number] for number in sorted(rows)]
 
     def _sums(self, by: str) -> dict[str, Spend]:
         """One look into the table of totals, and at the few rows of processes that died since."""
@@ -273,7 +270,8 @@ CREATE TABLE request (
     stage TEXT NOT NULL, concept TEXT NOT NULL, kind TEXT NOT NULL, model TEXT NOT NULL,
     outcome TEXT, -- NULL: in flight, and the numbers are what is reserved
     calls INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, usd REAL NOT NULL,
-    estimated INTEGER NOT NULL DEFAULT 0, key TEXT, reply TEXT
+    estimated INTEGER NOT NULL DEFAULT 0, key TEXT, reply TEXT,
+    is_llm INTEGER AS (kind = 'llm')
 );
 CREATE INDEX in_flight ON request (owner) WHERE outcome IS NULL;
 CREATE INDEX answered ON request (key) WHERE reply IS NOT NULL;
@@ -288,10 +286,7 @@ CREATE TABLE total (
 def _counted(row: str, sign: str) -> str:
     """The statement of a trigger that adds a row, OLD or NEW, to the totals, or takes it out."""
     own = ", ".join(f"{sign}{row}.{name}" for name in _NUMBERS.split(", "))
-    of_models = ", ".join(
-        f"{sign}{row}.{name}{'' if name == 'usd' else f' * ({row}.kind = {chr(39)}llm{chr(39)})'}"
-        for name in _NUMBERS.split(", ")
-    )
+    of_models = own.replace("tokens", f"tokens * {row}.is_llm").replace("calls", f"calls * {row}.is_llm")
     settled = [
         f"SELECT '{by}', {row}.{by}, {own} WHERE {row}.outcome IS NOT NULL" for by in ("stage", "concept", "model")
     ]
@@ -314,18 +309,13 @@ def _create(db: sqlite3.Connection, old: Path | None) -> None:
         if forgotten := row.get("forget"):
             db.executemany("UPDATE request SET reply = NULL WHERE key = ?", [(key,) for key in forgotten])
         else:
-            numbers = (
-                row.get("calls", 1),
-                row.get("prompt_tokens", 0),
-                row.get("completion_tokens", 0),
-                row.get("usd", 0.0),
-            )
+            numbers = [
+                row.get(name, default) for name, default in zip(_NUMBERS.split(", "), (1, 0, 0, 0.0), strict=True)
+            ]
             reserved = (row.get("time", 0.0), "", row["stage"], "", "llm", row.get("model", ""), *numbers)
             number = db.execute(_RESERVE, reserved).lastrowid
-            estimated = bool(row.get("estimated"))
-            db.execute(
-                _SETTLE, (str(row.get("outcome", "?")), *numbers, estimated, row.get("key"), row.get("reply"), number)
-            )
+            outcome, estimated = str(row.get("outcome", "?")), bool(row.get("estimated"))
+            db.execute(_SETTLE, (outcome, *numbers, estimated, row.get("key"), row.get("reply"), number))
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
