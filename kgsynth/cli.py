@@ -83,7 +83,16 @@ def add_recipe_commands(commands: Any) -> None:
         )
         sub.add_argument("recipe", type=Path, help=RECIPE_HELP)
         sub.add_argument("overrides", nargs="*", metavar="table.key=value", help="settings that replace the recipe's")
+        for flag in FLAGS.get(name, ()):
+            sub.add_argument(flag, action="store_true", help=FLAG_HELP[flag])
         sub.set_defaults(command=command)
+
+
+FLAGS = {"run": ("--offline",), "grow": ("--dry-run", "--offline"), "synthesize": ("--offline",)}
+FLAG_HELP = {
+    "--dry-run": "show the plan and its price, and do nothing",
+    "--offline": "let nothing out: pages, searches and replies come from the caches, and what is missing there is an error",
+}
 
 
 def run_command(args: argparse.Namespace) -> None:
@@ -94,9 +103,20 @@ def run_command(args: argparse.Namespace) -> None:
 
 
 def grow_command(args: argparse.Namespace) -> None:
+    if args.dry_run:
+        _plan(args)
+        return
     with _open(args) as run:
         _grow(run)
         _print_json(_summary(run.recipe))
+
+
+def _plan(args: argparse.Namespace) -> None:
+    from kgsynth.dry_run import plan_of
+
+    plan = plan_of(_recipe(args))
+    print(plan.describe())
+    _print_json(plan.to_json())
 
 
 def synthesize_command(args: argparse.Namespace) -> None:
@@ -156,7 +176,7 @@ def _recipe(args: argparse.Namespace) -> Recipe:
 def _open(args: argparse.Namespace) -> Any:
     from kgsynth.stages import open_run
 
-    return open_run(_recipe(args), lambda text: print(f"kgsynth: {text}", file=sys.stderr))
+    return open_run(_recipe(args), lambda text: print(f"kgsynth: {text}", file=sys.stderr), offline=args.offline)
 
 
 def _grow(run: Run) -> None:

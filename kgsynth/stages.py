@@ -12,12 +12,13 @@ tasks: that is in `grow/`, `sample.py`, `synthesize/` and `validate.py`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,11 +27,12 @@ from typing import Any, Literal, TypeVar
 from kgsynth.annotate import annotate
 from kgsynth.config import RunConfig, build_all, read_toml
 from kgsynth.embed import Embedder, open_embedder
-from kgsynth.errors import ConfigError, RunError, TaskError, ValidationError
+from kgsynth.errors import BudgetError, ConfigError, RunError, TaskError, ValidationError
 from kgsynth.graph import ConceptGraph
 from kgsynth.grow.grow import GrowConfig, grow, plant
 from kgsynth.grow.progress import GrowReport, Progress
 from kgsynth.grow.workers import grow_in_processes
+from kgsynth.ledger import CHARGED_TO, Ledger, Spend
 from kgsynth.llm import LLM
 from kgsynth.llm.offline import OfflineExtractive
 from kgsynth.llm.openai import LLMConfig, OpenAIChat
@@ -42,15 +44,18 @@ from kgsynth.store import open_store
 from kgsynth.synthesize import Rejection, SynthesisEnv, draft, survey, task_type
 from kgsynth.task import Task, TaskSet
 from kgsynth.validate import prompt_key, validate
+from kgsynth.web import SearchProvider
 from kgsynth.web.corpus import Corpus, CorpusConfig, open_corpus
+from kgsynth.web.open import WebConfig, open_archive, open_web
 from kgsynth.web.read import Reader
+from kgsynth.web.sites import SiteFetcher
 
 T = TypeVar("T")
 
 # Settings that change how fast or at what cost a run goes, never what it makes.
 MAY_CHANGE = (
-    "run.dir", "grow.agents", "grow.processes", "grow.on", "grow.attempts", "grow.lease_seconds", "corpus.cache",
-    "synthesize.drafts", "llm.",
+    "run.dir", "grow.agents", "grow.order", "grow.domains", "grow.processes", "grow.on", "grow.attempts", "grow.lease_seconds", "corpus.cache",
+    "synthesize.drafts", "llm.", "web.",
 )  # fmt: skip
 
 
@@ -86,7 +91,7 @@ class SynthesizeConfig:
 
 
 TABLES: dict[str, type] = {
-    "run": RunConfig, "corpus": CorpusConfig, "embed": EmbedConfig, "llm": LLMConfig, "store": StoreConfig,
+    "run": RunConfig, "corpus": CorpusConfig, "web": WebConfig, "embed": EmbedConfig, "llm": LLMConfig, "store": StoreConfig,
     "grow": GrowConfig, "sample": SampleConfig, "synthesize": SynthesizeConfig,
 }  # fmt: skip
 
@@ -97,6 +102,7 @@ class Recipe:
 
     run: RunConfig
     corpus: CorpusConfig
+    web: WebConfig
     embed: EmbedConfig
     llm: LLMConfig
     store: StoreConfig
@@ -121,8 +127,9 @@ def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
 class Run:
     """A recipe, its folder, and the tools that its stages share, each made when first asked for."""
 
-    def __init__(self, recipe: Recipe, folder: RunFolder) -> None:
-        self.recipe, self.folder = recipe, folder
+    def __init__(self, recipe: Recipe, folder: RunFolder, *, offline: bool = False) -> None:
+        """offline: nothing goes out; the archive, the ledger and the reply cache answer."""
+        self.recipe, self.folder, self.offline = recipe, folder, offline
 
     @property
     def owner(self) -> str:
@@ -145,14 +152,43 @@ class Run:
     def corpus(self) -> Corpus:
         return open_corpus(self.recipe.corpus, self.embedder)
 
+    @asynccontextmanager
+    async def web(self) -> AsyncIterator[tuple[SearchProvider, Reader]]:
+        """Where a stage searches and reads: the configured providers, or the corpus."""
+        config = self.recipe.web
+        with contextlib.ExitStack() as files:
+            archive = open_archive(config)
+            if archive is not None:
+                files.callback(archive.close)
+            web = open_web(
+                config, corpus=lambda: self.corpus, archive=archive, offline=self.offline,
+                charge=self._charge, tally=self.folder / "searches",
+            )  # fmt: skip
+            async with web as (search, fetcher):
+                yield search, Reader(SiteFetcher(fetcher) if config.providers else fetcher)
+
+    def _charge(self, provider: str, usd: float) -> None:
+        """A paid search, on the account of the concept that is researched. Raises BudgetError."""
+        price = Spend(calls=1, usd=usd)
+        number = self.ledger.reserve(price, stage="grow", model=provider, concept=CHARGED_TO.get(), kind="search")
+        if number is None:
+            raise BudgetError(f"[llm] max_usd = {self.recipe.llm.max_usd} is all set aside for requests in flight")
+        self.ledger.settle(number, price, "ok")
+
     @cached_property
-    def reader(self) -> Reader:
-        return Reader(self.corpus)
+    def ledger(self) -> Ledger:
+        if isinstance(self.llm, OpenAIChat):
+            return self.llm.ledger
+        return Ledger(self.folder / "ledger.sqlite", caps=self.recipe.llm.caps)
 
     @cached_property
     def llm(self) -> LLM:
         config = self.recipe.llm
-        return OfflineExtractive() if config.kind == "offline" else OpenAIChat(config, self.folder.path)
+        return (
+            OfflineExtractive()
+            if config.kind == "offline"
+            else OpenAIChat(config, self.folder.path, offline=self.offline)
+        )
 
     @contextmanager
     def stage(self, name: str) -> Iterator[dict[str, int]]:
@@ -167,14 +203,14 @@ class Run:
 
 
 @contextmanager
-def open_run(recipe: Recipe, say: Callable[[str], None] = print) -> Iterator[Run]:
+def open_run(recipe: Recipe, say: Callable[[str], None] = print, *, offline: bool = False) -> Iterator[Run]:
     """The run folder, locked, mended after a kill and checked to belong to this recipe. Raises RunError."""
     folder = RunFolder(recipe.run.folder)
     with folder.lock(say):
         for name in ("tasks.jsonl", "rejected.jsonl", "stages.jsonl"):
             folder.mend(name)
         folder.claim(recipe.tables, MAY_CHANGE)
-        run = Run(recipe, folder)
+        run = Run(recipe, folder, offline=offline)
         try:
             yield run
         finally:
@@ -210,7 +246,7 @@ async def _grow_everywhere(run: Run, on_progress: Callable[[Progress], None]) ->
     if config.processes == 1:
         return await grow_here(run, on_progress)
     plant(run.graph, config.seeds)
-    command = [sys.executable, "-m", "kgsynth.worker", str(run.folder.path)]
+    command = [sys.executable, "-m", "kgsynth.worker", str(run.folder.path), *(["--offline"] if run.offline else [])]
     report = await grow_in_processes(command, config.processes, run.graph.store, run.owner, on_progress)
     run.graph.refresh()
     return report
@@ -221,10 +257,11 @@ async def grow_here(
 ) -> GrowReport:
     """Grow in this process; see `grow.grow` for patient."""
     try:
-        return await grow(
-            run.graph, run.recipe.grow, llm=run.llm, search=run.corpus, reader=run.reader, embedder=run.embedder,
-            owner=owner or run.owner, patient=patient, on_progress=on_progress,
-        )  # fmt: skip
+        async with run.web() as (search, reader):
+            return await grow(
+                run.graph, run.recipe.grow, llm=run.llm, search=search, reader=reader, embedder=run.embedder,
+                owner=owner or run.owner, patient=patient, on_progress=on_progress,
+            )  # fmt: skip
     finally:
         await run.llm.close()
 
@@ -290,16 +327,18 @@ class _Synthesis:
         self.config, self.wanted = run.recipe.synthesize, run.recipe.sample.tasks
         self.seen = {key for task in tasks for key in (task.id, prompt_key(task.prompt))}
         self.sandbox = open_sandbox(self.config.sandbox)
-        self.env = SynthesisEnv(
-            graph=run.graph, search=run.corpus, reader=run.reader, llm=run.llm,
-            sandbox=self.sandbox, embedder=run.embedder,
-        )  # fmt: skip
 
     async def work(self) -> None:
+        run = self.run
         try:
-            await self._work()
+            async with run.web() as (search, reader):
+                self.env = SynthesisEnv(
+                    graph=run.graph, search=search, reader=reader, llm=run.llm,
+                    sandbox=self.sandbox, embedder=run.embedder,
+                )  # fmt: skip
+                await self._work()
         finally:
-            await self.run.llm.close()
+            await run.llm.close()
 
     async def _work(self) -> None:
         decided = {t.provenance.index for t in self.tasks} | {row["index"] for row in self.rejected}

@@ -26,7 +26,7 @@ from kgsynth.stages import Run, grow_here, load_recipe
 def work(folder: str, number: int, offline: bool, on_progress: Callable[[Progress], None]) -> GrowReport:
     """Grow the graph of a run beside the run's other workers. Raises what `grow` raises."""
     recipe = load_recipe(Path(folder) / "config.toml")
-    run = Run(recipe, RunFolder(folder))
+    run = Run(recipe, RunFolder(folder), offline=offline)
     try:
         return asyncio.run(grow_here(run, on_progress, owner=owner_of(run.owner, number), patient=True))
     finally:

@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "retrieve": BASE | {"store", "graph", "web", "sample"},
     "synthesize": BASE
     | {"store", "graph", "web", "llm", "task", "sandbox", "verifiers", "sample", "retrieve", "embed"},
-    "grow": BASE | {"store", "graph", "dedup", "embed", "llm", "web"},
+    "grow": BASE | {"store", "graph", "dedup", "embed", "llm", "web", "ledger"},
     "config": BASE,
     "run": BASE | {"config"},
     "view": BASE | {"store", "where"},
@@ -48,7 +48,19 @@ ALLOWED: dict[str, set[str]] = {
     "annotate": BASE | {"store", "task"},
 }
 # The top: may import anything of kgsynth.
-OPEN = {"cli", "graph_cli", "neo4j_cli", "__init__", "__main__", "stages", "report", "show", "summary"}
+OPEN = {
+    "cli",
+    "worker",
+    "dry_run",
+    "graph_cli",
+    "neo4j_cli",
+    "__init__",
+    "__main__",
+    "stages",
+    "report",
+    "show",
+    "summary",
+}
 TRAINER_MAY_USE = {"task", "verifiers", "sandbox", "errors", "config", "files"}  # config: the strict TOML reader
 
 

@@ -29,11 +29,13 @@ from kgsynth.grow.evidence import support
 from kgsynth.grow.known import Known
 from kgsynth.grow.progress import ERROR, AtWork
 from kgsynth.grow.turns import Turns
+from kgsynth.ledger import CHARGED_TO
 from kgsynth.llm import LLM
 from kgsynth.llm.questions import JudgeAtomic, Judged, PlanQueries, Proposal, Propose, SameConcept
 from kgsynth.store import Change, CommitResult, FrontierItem
 from kgsynth.store.change import absorb
 from kgsynth.web import Hit, Page, SearchProvider
+from kgsynth.web.alike import unlike
 from kgsynth.web.read import Reader
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 STEPS = ("plan", "search", "read", "propose", "judge", "align", "commit")
 LINEAGES = 100_000  # kept of concepts that wait
+AT_ONCE = 1 << 14  # characters that are compared faster than handed to a thread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +141,7 @@ class Agents:
         """Walk the whole graph for one frontier item. Raises what a step raises (LLMError, BudgetError, StoreError)."""
         concept = subject(self.graph[item.concept])
         self._doing[item.seq] = (concept.name, STEPS[0], time.monotonic())
+        CHARGED_TO.set(concept.id)
         try:
             state = State(item=item, concept=concept, ancestors=self._lineage(item.concept))
             return await self._flow.ainvoke(state, {"recursion_limit": 1_000_000}, output_keys="result")
@@ -177,8 +181,8 @@ class Agents:
             hits = [waiting.pop(0) for _ in range(min(len(waiting), self.config.pages - len(pages)))]
             answers = await asyncio.gather(*(self.reader.read(h.url) for h in hits), return_exceptions=True)
             read, lost = self._sorted_out([h.url for h in hits], answers, "unread")
-            pages += read
-            decisions += lost
+            pages, copies = await _without_copies([*pages, *read])
+            decisions += [*lost, *(_copy(dropped, kept, alike) for dropped, kept, alike in copies)]
         self.counts["pages"] += len(pages)
         return {"pages": tuple(pages), "decisions": tuple(decisions)}
 
@@ -363,6 +367,18 @@ def fused(ranked: Sequence[Sequence[Hit]], concept: Concept) -> list[Hit]:
 
 def in_words(judged: Judged) -> str:
     return f"{judged.criterion}: {judged.reason}"
+
+
+async def _without_copies(pages: list[Page]) -> tuple[list[Page], list[tuple[Page, Page, float]]]:
+    if len(pages) < 2:
+        return pages, []
+    long = sum(len(page.source.text) for page in pages) > AT_ONCE
+    return await asyncio.to_thread(unlike, pages) if long else unlike(pages)
+
+
+def _copy(dropped: Page, kept: Page, alike: float) -> Decision:
+    reason = f"{alike:.0%} of its text is that of {kept.url}"
+    return Decision(kind="drop", subject=dropped.url, outcome="copy", reason=reason)
 
 
 def _licence(page: Page) -> tuple[Decision, ...]:

@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from kgsynth.concept import Decision, SourceSpan
 from kgsynth.llm.questions import Proposal
 from kgsynth.web import Page
+from kgsynth.web.screen import is_clean
+
+AROUND = 200  # characters on either side of a quote that are looked at too
 
 
 def support(proposal: Proposal, pages: Sequence[Page]) -> tuple[Page, SourceSpan] | Decision:
@@ -15,6 +18,10 @@ def support(proposal: Proposal, pages: Sequence[Page]) -> tuple[Page, SourceSpan
     if found is None:
         return _refused(proposal, "unsupported", "quote not on the page")
     page, start, end = found
+    text = page.source.text
+    told = " ".join((proposal.name, proposal.definition, *proposal.aliases))
+    if not is_clean(told) or not is_clean(text[max(0, start - AROUND) : end + AROUND]):
+        return _refused(proposal, "hostile", f"{page.url} gives orders to its reader where it was quoted")
     return page, page.source.span(start, end)
 
 

@@ -2,7 +2,7 @@
 
 Each question carries its data (for a brain that works by rules) and renders itself to chat messages (for a model).
 Page text always travels inside <page> tags that the system message declares to be data. A closing tag inside a page is
-broken up, so that a page cannot end its own quotation.
+broken up, so that a page cannot end its own quotation; sentences that give orders to a program are blotted out (screen.py).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 from kgsynth.concept import Concept
 from kgsynth.llm import Question
 from kgsynth.web import Page
+from kgsynth.web.screen import masked
 
 SYSTEM = (
     "You build a graph of concepts in which every edge points from a coarser concept to a finer one. "
@@ -25,8 +26,8 @@ SYSTEM = (
 
 
 def quote_page(number: int, page: Page, limit: int) -> str:
-    """A page as quoted data, at most `limit` characters of its text."""
-    text = page.source.text[:limit].replace("</page", "<\u200b/page")
+    """A page as quoted data, at most `limit` characters of its text, without sentences that give orders to a program."""
+    text = masked(page.source.text[:limit]).replace("</page", "<\u200b/page")
     return f'<page number="{number}" url="{page.url}">\n{text}\n</page>'
 
 
