@@ -66,8 +66,7 @@ class SearchServer:
         self.answer = answer
         self.requests: list[Request] = []
         self.wrong: list[BaseException] = []
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._http.daemon_threads = True
+        self._http = _Server(("127.0.0.1", 0), _handler(self))
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
 
     def __enter__(self) -> SearchServer:
@@ -87,6 +86,11 @@ class SearchServer:
         except BaseException as error:
             self.wrong.append(error)
             return Reply(status=500, body=f"the test server: {error!r}")
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128  # connections at once
 
 
 def _handler(server: SearchServer) -> type[BaseHTTPRequestHandler]:

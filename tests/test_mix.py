@@ -74,10 +74,10 @@ def run(
     """What `work` gives with a mix of these providers, which is closed afterwards."""
 
     async def inside() -> Any:
-        client = httpx.AsyncClient(headers={"User-Agent": "kgsynth/test"}, trust_env=False)
-        line = Line(client=client, archive=mix.get("archive"), charge=charge)
+        transport = httpx.AsyncHTTPTransport()
+        line = Line(transport=transport, user_agent="kgsynth/test", archive=mix.get("archive"), charge=charge)
         members = [Member(REGISTRY[c.name](c, line), c, clock) for c in configs]
-        made = Mix(members, key=mix_key(configs), close=client.aclose, clock=clock, **mix)
+        made = Mix(members, key=mix_key(configs), close=transport.aclose, clock=clock, **mix)
         try:
             return await work(made)
         finally:

@@ -52,8 +52,9 @@ def search(
 async def _search(
     config: ProviderConfig, query: str, k: int, max_kb: int = 2048, charge: Callable[[str, float], None] | None = None
 ) -> list[Hit]:
-    async with httpx.AsyncClient(headers={"User-Agent": "kgsynth/test"}, trust_env=False) as client:
-        return await REGISTRY[config.name](config, Line(client=client, max_kb=max_kb, charge=charge)).search(query, k)
+    async with httpx.AsyncHTTPTransport() as transport:
+        line = Line(transport=transport, user_agent="kgsynth/test", max_kb=max_kb, charge=charge)
+        return await REGISTRY[config.name](config, line).search(query, k)
 
 
 def refused(name: str, reply: Reply, **config: Any) -> WebError:
@@ -368,9 +369,10 @@ def test_money_is_asked_for_before_every_request() -> None:
 
 def test_turns_are_taken_together_by_all_who_share_an_archive(tmp_path: Path) -> None:
     async def ask(server: SearchServer) -> float:
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncHTTPTransport() as transport:
             config = ProviderConfig(name="arxiv", base_url=server.url, per_second=25.0)
-            lines = [Line(client=client, archive=Archive(tmp_path / "web.sqlite")) for _ in range(2)]
+            archives = [Archive(tmp_path / "web.sqlite") for _ in range(2)]
+            lines = [Line(transport=transport, user_agent="kgsynth/test", archive=archive) for archive in archives]
             started = asyncio.get_running_loop().time()
             await asyncio.gather(*(REGISTRY["arxiv"](config, line).search("sort", 2) for line in lines * 2))
             return asyncio.get_running_loop().time() - started

@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from kgsynth.errors import WebError
 from kgsynth.web import Hit
@@ -40,6 +40,7 @@ class Tally:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path, self._read = path, 0
+        self._file: BinaryIO | None = None
         self._counts: Counter[str] = Counter()
 
     def counts(self) -> Mapping[str, int]:
@@ -54,9 +55,15 @@ class Tally:
         if self._path is None:
             self._counts[name] += 1
             return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("ab") as file:
-            file.write(f"{name}\n".encode())
+        if self._file is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._path.open("ab", buffering=0)
+        self._file.write(f"{name}\n".encode())  # one write to the end: whole, whoever else writes
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
     def _look(self) -> None:
         assert self._path is not None
@@ -180,6 +187,7 @@ class Mix:
         for task in list(self._under_way.values()):
             task.cancel()
         await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+        self._tally.close()
         if self._close is not None:
             await self._close()
 

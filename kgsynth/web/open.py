@@ -99,9 +99,8 @@ def open_web(
         return Web(found, found)
     if offline and archive is None:
         raise ConfigError("[web] archive = false leaves nothing to answer from offline")
-    search = _mix(
-        config, Line(client=_client(config.http), corpus=found, archive=archive, charge=charge), offline, tally
-    )
+    line = Line(transport=_transport(), user_agent=config.http.user_agent, corpus=found, archive=archive, charge=charge)
+    search = _mix(config, line, offline, tally)
     return Web(search, HttpOrCorpus(HttpFetcher(config.http, archive, offline), found))
 
 
@@ -113,15 +112,10 @@ def _mix(config: WebConfig, line: Line, offline: bool, tally: Path | None) -> Mi
         archive=line.archive,
         offline=offline,
         tally=Tally(tally),
-        close=line.client.aclose,
+        close=line.transport.aclose,
     )
 
 
-def _client(http: HttpConfig) -> httpx.AsyncClient:
-    """One for all providers: nothing comes compressed, nothing is taken from the environment."""
-    return httpx.AsyncClient(
-        headers={"User-Agent": http.user_agent, "Accept-Encoding": "identity"},
-        limits=httpx.Limits(max_connections=100, max_keepalive_connections=50, keepalive_expiry=15.0),
-        timeout=None,  # the providers have their own
-        trust_env=False,
-    )
+def _transport() -> httpx.AsyncHTTPTransport:
+    """One for all providers; proxies and credentials of the environment are not used."""
+    return httpx.AsyncHTTPTransport(trust_env=False, limits=httpx.Limits(max_connections=100, keepalive_expiry=15.0))

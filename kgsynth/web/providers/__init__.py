@@ -57,7 +57,8 @@ class ProviderConfig:
 class Line:
     """What the providers of one mix share."""
 
-    client: httpx.AsyncClient
+    transport: httpx.AsyncBaseTransport
+    user_agent: str
     corpus: SearchProvider | None = None  # the offline corpus, for the provider of that name
     archive: Archive | None = None  # where the processes of this machine take turns
     charge: Charge | None = None

@@ -27,7 +27,7 @@ class OpenAlex(Api):
 
     def ask(self, query: str, k: int, at: str) -> Ask:
         params = {"search": query, "per_page": k, "cursor": at, "select": _FIELDS}
-        return Ask(params=params, secret={"api_key": self.key} if self.key else {})
+        return Ask(params=params | ({"api_key": self.key} if self.key else {}))
 
     def read(self, body: bytes, at: str) -> tuple[list[Row], str | None]:
         answer = parse(body)
