@@ -39,7 +39,7 @@ _WHITE = re.compile(
     r"^\s*(?:white|snow|#f[a-f0-9]f[a-f0-9]f[a-f0-9]|#fff|rgba?\(\s*25[0-5]\s*,\s*25[0-5]\s*,\s*25[0-5][^)]*\)?)\s*$",
     re.IGNORECASE,
 )
-_RULE = re.compile(r"[^{}]{0,20000}[{}]")
+_CSS_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _SELECTOR = re.compile(r"^(\w*)([.#])([\w-]+)$")
 _NEVER = frozenset(("html", "body", "head"))  # hidden only until a script has run
 _OUT = "kgsynth-out"
@@ -117,11 +117,12 @@ def _hiding_rules(tree: HtmlElement) -> tuple[set[tuple[str, str]], set[tuple[st
     found: dict[str, set[tuple[str, str]]] = {".": set(), "#": set()}
     for sheet in tree.iter("style"):
         depth, selectors = 0, ""
-        for match in _RULE.finditer(re.sub(r"/\*.{0,2000}?\*/", "", sheet.text or "", flags=re.DOTALL)):
-            if match[0][-1] == "{":
-                depth, selectors = depth + 1, match[0][:-1]
+        pieces = re.split(r"([{}])", _CSS_COMMENT.sub("", sheet.text or ""))
+        for text, brace in zip(pieces[::2], pieces[1::2], strict=False):
+            if brace == "{":
+                depth, selectors = depth + 1, text
                 continue
-            if depth == 1 and hides(match[0][:-1]):
+            if depth == 1 and hides(text):
                 for selector in selectors.split(","):
                     if simple := _SELECTOR.match(selector.strip()):
                         found[simple[2]].add((simple[1], simple[3]))
