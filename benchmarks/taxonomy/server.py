@@ -5,6 +5,8 @@
 
 with serving(taxonomy_file, NoiseConfig(synonyms=0.3)) as site:
     site.url, site.llm, site.stats()
+
+With `delay` every answer takes a random time of up to so many seconds.
 """
 
 from __future__ import annotations
@@ -12,10 +14,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
@@ -51,9 +55,9 @@ class Site:
 
 
 @contextmanager
-def serving(taxonomy: Path, noise: NoiseConfig, *, aliases: bool = False) -> Iterator[Site]:
+def serving(taxonomy: Path, noise: NoiseConfig, *, aliases: bool = False, delay: float = 0.0) -> Iterator[Site]:
     """Start the servers for a taxonomy's file; they are gone afterwards, and also when this process is killed."""
-    order = {"taxonomy": str(taxonomy), "noise": asdict(noise), "aliases": aliases}
+    order = {"taxonomy": str(taxonomy), "noise": asdict(noise), "aliases": aliases, "delay": delay}
     paths = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.taxonomy.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -80,7 +84,7 @@ def main() -> int:
     order = json.loads(sys.stdin.readline())
     taxonomy = read_tsv(Path(order["taxonomy"]))
     noise = Noise(taxonomy, NoiseConfig(**order["noise"]))
-    server = Server(Oracle(taxonomy, noise), Pages(taxonomy, aliases=order["aliases"]))
+    server = Server(Oracle(taxonomy, noise), Pages(taxonomy, aliases=order["aliases"]), order["delay"])
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)
     sys.stdin.read()
@@ -93,8 +97,9 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 512
 
-    def __init__(self, oracle: Oracle, pages: Pages) -> None:
+    def __init__(self, oracle: Oracle, pages: Pages, delay: float) -> None:
         super().__init__(("127.0.0.1", 0), _Connection)
+        self.delay = delay
         self.site = f"http://127.0.0.1:{self.server_port}"
         self.oracle, self.pages = oracle, pages
         self.asked: Counter[str] = Counter()  # requests to the model, by the schema of the reply
@@ -182,14 +187,23 @@ class _Connection(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        self._send(*self.server.get(self.path))
+        answer = self.server.get(self.path)
+        if self.path != "/stats":
+            self._dawdle()
+        self._send(*answer)
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if self.path != "/v1/chat/completions":
             self._send(404, "text/plain", f"no {self.path}")
             return
-        self._send(*self.server.chat(json.loads(body)))
+        answer = self.server.chat(json.loads(body))
+        self._dawdle()
+        self._send(*answer)
+
+    def _dawdle(self) -> None:
+        if self.server.delay:
+            time.sleep(random.uniform(0, self.server.delay))
 
     def _send(self, status: int, kind: str, text: str) -> None:
         """In one write: small ones are not held back by the network then."""
