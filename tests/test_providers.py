@@ -367,6 +367,15 @@ def test_money_is_asked_for_before_every_request() -> None:
         assert len(server.requests) == 2
 
 
+def test_exa_s_price_depends_on_the_results() -> None:
+    spent: list[float] = []
+    with SearchServer(lambda request: PROTOCOLS["exa"](request, docs_for("exa", 5))) as server:
+        for price, k in ((None, 5), (None, 15), (2.0, 15)):
+            config = ProviderConfig(name="exa", base_url=server.url, usd_per_1k=price)
+            asyncio.run(_search(config, "merge sort", k, charge=lambda _, usd: spent.append(usd)))
+    assert spent == pytest.approx([0.007, 0.012, 0.002])
+
+
 def test_turns_are_taken_together_by_all_who_share_an_archive(tmp_path: Path) -> None:
     async def ask(server: SearchServer) -> float:
         async with httpx.AsyncHTTPTransport() as transport:

@@ -115,6 +115,10 @@ class Api:
     def busy(self) -> float:
         return self.pace.wait()
 
+    def price(self, k: int) -> float:
+        """USD of a request for k results."""
+        return self.usd
+
     def ask(self, query: str, k: int, at: Any) -> Ask:
         """The request for k results, at most a page, from position `at` on."""
         raise NotImplementedError
@@ -133,7 +137,8 @@ class Api:
         hits: dict[str, Row] = {}
         at = self.first
         for _ in range(math.ceil(k / self.page) + 1):
-            rows, at = self._read(await self._get(self.ask(query[: self.longest], min(k, self.page), at)), at)
+            body = await self._get(self.ask(query[: self.longest], min(k, self.page), at), self.price(min(k, self.page)))
+            rows, at = self._read(body, at)
             for row in rows:
                 if url := clean_url(row.url):
                     hits.setdefault(url, row)
@@ -150,10 +155,10 @@ class Api:
                 f"the answer is not what its API promises: {error}; it starts {self._safe(start)!r}", "malformed answer"
             ) from error
 
-    async def _get(self, ask: Ask) -> bytes:
+    async def _get(self, ask: Ask, price: float) -> bytes:
         """The body of a successful answer. A short "slow down" is waited for, once."""
-        if self.line.charge is not None and self.usd:
-            self.line.charge(self.name, self.usd)
+        if self.line.charge is not None and price:
+            self.line.charge(self.name, price)
         try:
             return await self._once(ask)
         except ProviderError as error:

@@ -18,8 +18,11 @@ class Exa(Api):
     base_url = "https://api.exa.ai"
     path = "/search"
     key_env, needs_key = "EXA_API_KEY", True
-    usd_per_1k = 7.0  # with up to ten results; each further result costs 0.001
+    usd_per_1k = 7.0  # with ten results
     page = most = 100
+
+    def price(self, k: int) -> float:
+        return self.usd + (0.001 * max(0, k - 10) if self.config.usd_per_1k is None else 0.0)
 
     def ask(self, query: str, k: int, at: Any) -> Ask:
         contents = {"highlights": {"maxCharacters": SNIPPET}}
