@@ -12,22 +12,41 @@ from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColu
 from rich.progress import Progress as Bar
 
 from kgsynth.grow.progress import Progress
+from kgsynth.ledger import Caps, Spend
+from kgsynth.show.growth import View, in_a_line
+from kgsynth.show.live import live
 
 EVERY_SECONDS = 5.0  # without a terminal
 
 
 @contextmanager
-def growing(max_concepts: int) -> Iterator[Callable[[Progress], None]]:
-    """Shows concepts and what waits, while the graph grows."""
-    with _line("grow", max_concepts) as line:
+def growing(
+    max_concepts: int,
+    *,
+    money: Callable[[], Spend] | None = None,
+    caps: Caps = Caps(),
+    console: Console | None = None,
+) -> Iterator[Callable[[Progress], None]]:
+    """Shows what a growing run does. What it yields may be called as often as one likes, also from other threads.
 
-        def show(now: Progress) -> None:
-            facts = (
-                f"{now.tally.linked} edges added, {now.tally.refused} refused, {now.waiting + now.leased} to research"
-            )
-            line(now.concepts, f"{facts}  {now.last}")
+    money: what the run has spent, asked at most once a second. caps: of the run, to show how much of them is used.
+    console: standard error when it is not given.
+    """
+    console = console or Console(stderr=True)
+    view = View(max_concepts, money=money, caps=caps)
+    if console.is_terminal and not console.is_dumb_terminal:
+        with live(console, view.picture) as changed:
+            yield _both(view.saw, changed)
+    else:
+        yield _both(view.saw, _every(EVERY_SECONDS, lambda: in_a_line(view)))
 
-        yield show
+
+def _both(saw: Callable[[Progress], None], show: Callable[[], None]) -> Callable[[Progress], None]:
+    def progress(now: Progress) -> None:
+        saw(now)
+        show()
+
+    return progress
 
 
 @contextmanager
@@ -70,12 +89,25 @@ def _line(name: str, total: int) -> Iterator[Callable[..., None]]:
 
 
 def _plain(name: str, known: int) -> Callable[..., None]:
-    last = time.monotonic()
+    now = ""
+    say = _every(EVERY_SECONDS, lambda: now)
 
     def show(done: int, facts: str, total: int = known) -> None:
-        nonlocal last
-        if time.monotonic() - last >= EVERY_SECONDS:
-            last = time.monotonic()
-            print(f"{name}: {done}/{total}, {facts}", file=sys.stderr)
+        nonlocal now
+        now = f"{name}: {done}/{total}, {facts}"
+        say()
 
     return show
+
+
+def _every(seconds: float, text: Callable[[], str]) -> Callable[[], None]:
+    """Prints the text to standard error, not more often than that, and first after that long."""
+    last = time.monotonic()
+
+    def say() -> None:
+        nonlocal last
+        if time.monotonic() - last >= seconds:
+            last = time.monotonic()
+            print(text(), file=sys.stderr, flush=True)
+
+    return say
