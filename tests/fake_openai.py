@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -97,7 +98,7 @@ class FakeOpenAI:
         self.headers: list[dict[str, str]] = []
         self.closing = threading.Event()
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
 
@@ -123,6 +124,13 @@ class FakeOpenAI:
         return completion(reply if isinstance(reply, str) else json.dumps(reply))
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that died is no news; anything else is printed."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 def _handler(fake: FakeOpenAI) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -132,7 +140,12 @@ def _handler(fake: FakeOpenAI) -> type[BaseHTTPRequestHandler]:
             self._send(Response(body=json.dumps(models).encode()) if self.path == "/v1/models" else refusal(404))
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            length = int(self.headers["Content-Length"])
+            sent = self.rfile.read(length)
+            if len(sent) < length:  # the client died while it was sending
+                self.close_connection = True
+                return
+            body = json.loads(sent)
             known = self.path == "/v1/chat/completions"
             headers = {name.lower(): value for name, value in self.headers.items()}
             self._send(fake.answer(body, headers) if known else refusal(404, f"no {self.path}"))
