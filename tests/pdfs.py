@@ -7,13 +7,18 @@ from collections.abc import Sequence
 Line = tuple[str, str]  # PDF operators before the text, the text
 
 
-def pdf(pages: Sequence[Sequence[str | Line]], *, title: str = "", outline: Sequence[tuple[str, int]] = ()) -> bytes:
-    """A PDF with one line of text below the other, 14 points apart, and one outline entry per (title, page from 0)."""
+def pdf(
+    pages: Sequence[Sequence[str | Line] | bytes], *, title: str = "", outline: Sequence[tuple[str, int]] = ()
+) -> bytes:
+    """A PDF with one line of text below the other, 14 points apart, and one outline entry per (title, page from 0).
+
+    Bytes in place of a page's lines are its content stream as it stands (see stream_object).
+    """
     objects: dict[int, bytes] = {3: b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"}
     kids = [4 + 2 * i for i in range(len(pages))]
     for kid, lines in zip(kids, pages, strict=True):
         objects[kid] = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents %d 0 R >>" % (kid + 1)  # fmt: skip
-        objects[kid + 1] = _stream(_content(lines))
+        objects[kid + 1] = lines if isinstance(lines, bytes) else stream_object(_content(lines))
     objects[2] = b"<< /Type /Pages /Count %d /Kids [%s] >>" % (len(kids), b" ".join(b"%d 0 R" % k for k in kids))
     free = 4 + 2 * len(kids)
     objects[free] = b"<< /Title (%s) >>" % _escaped(title)
@@ -42,7 +47,7 @@ def _escaped(text: str) -> bytes:
     return text.encode("latin-1").replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)")
 
 
-def _stream(data: bytes, entries: bytes = b"") -> bytes:
+def stream_object(data: bytes, entries: bytes = b"") -> bytes:
     return b"<< /Length %d %s >>\nstream\n%s\nendstream" % (len(data), entries, data)
 
 

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from kgsynth.errors import WebError
 from kgsynth.web.charset import decode
 from kgsynth.web.confined import run_confined
 from kgsynth.web.licence import UNKNOWN, licence_of_text, name_of, strictest
@@ -65,6 +66,8 @@ def rewrite(url: str) -> list[str]:
 def read_snapshot(body: bytes, url: str) -> Snapshot:
     """The texts of a tar.gz snapshot; `url` is where it came from. Raises WebError when it is no such archive."""
     found = run_confined("child_tar.py", body, url)
+    if not found["paths"]:
+        raise WebError(f"{url}: no file in the archive {found['stopped']}".rstrip(), cause="no text")
     name, ref = _named(url)
     texts = [(path, decode(text.encode("latin-1"))) for path, text in found["files"]]
     texts = [(path, text) for path, text in texts if "\0" not in text]

@@ -87,13 +87,13 @@ _ORDERS = tuple(
         (_GRAPH, "concept + graph tree ontology database store list",
          rf"\b(?:add|insert|include|propose|commit|register|delete|remove|drop|merge)(?: {_WHICH}){{0,4}} concepts?\b[^.!?\n]{{0,120}}?\b(?:to|in|into|from|under|of)(?: {_WHICH}){{0,4}} (?:\w{{1,20}} )?(?:graph|tree|ontology|database|store|list)\b"),
         (_GRAPH, "delete erase wipe destroy drop purge corrupt + graph taxonomy",
-         r"(?:^|[.!?:;,\n]|\b(?:please|must|should|now|then|and|to|immediately|first|you))[\s*_`\"'>-]{0,6}(?:delete|erase|wipe|destroy|drop|purge|corrupt)(?: (?:the|your|this|whole|entire|all|of|complete)){0,4} (?:knowledge |concept )?(?:graph|taxonomy|graph store|graph database)\b(?! (?:of|object|window|widget|canvas|with))"),
+         r"(?:^|(?<=[.!?:;,\n])|\b(?:please|must|should|now|then|and|to|immediately|first|you))[\s*_`\"'>-]{0,6}(?:delete|erase|wipe|destroy|drop|purge|corrupt)(?: (?:the|your|this|whole|entire|all|of|complete)){0,4} (?:knowledge |concept )?(?:graph|taxonomy|graph store|graph database)\b(?! (?:of|object|window|widget|canvas|with))"),
         (_GRAPH, "mark + as + atomic expanded",
          r"\bmark (?:this|the|every|all|each)(?: \w{1,20}){0,3} as (?:atomic|expanded)\b"),
         ("orders a tool call", "tool",
          r"\b(?:call|invoke|trigger)(?: (?:the|your|this|a))? (?:[\w.-]{1,40} )?tools?\b|\buse (?:the|your) (?:[\w.-]{1,40} )?tools? to (?:delete|remove|send|wipe|upload|exfiltrate|erase)\b"),
         (_REPLY, "reply respond answer output say + only nothing exclusively solely just",
-         r"(?:^|[.!?:;,\n]|\b(?:please|must|should|now|then|and|instead|always|to|you))[\s*_`\"'>-]{0,6}(?:reply|respond|answer|output|say)(?: (?:back|me|us))? (?:only|nothing but|exclusively|solely|just)(?:(?: with| in)(?! (?:an? )?(?:http )?\d)| (?:the|this|yes|no)\b|[\s*_`]{0,4}[\"“:])"),
+         r"(?:^|(?<=[.!?:;,\n])|\b(?:please|must|should|now|then|and|instead|always|to|you))[\s*_`\"'>-]{0,6}(?:reply|respond|answer|output|say)(?: (?:back|me|us))? (?:only|nothing but|exclusively|solely|just)(?:(?: with| in)(?! (?:an? )?(?:http )?\d)| (?:the|this|yes|no)\b|[\s*_`]{0,4}[\"“:])"),
         (_REPLY, "your not without + reply response answer output instruction user prompt",
          r"\byour (?:next|only|entire|whole|final) (?:reply|response|answer|output) (?:must|should|shall|will|has to|is to)\b|\bdo not (?:mention|tell|reveal|disclose)(?: (?:this|these|that|the|to|about|anything|it|any|of)){0,5} (?:instructions?|user|users|prompt)\b|\bwithout (?:telling|informing|notifying|alerting) the user\b"),
         (_REPLY, "review rating recommend assessment highlight",
@@ -128,7 +128,7 @@ _DECODE = re.compile(
     r"\b(?:(?:decode|decipher|run|read)\s(?:this|it|the following|the (?:string|text|message|blob))|execute|follow|obey)",
     re.IGNORECASE,
 )
-_SPACED = re.compile(r"(?<!\S)(?:[A-Za-z] ){7,400}[A-Za-z](?!\S)")
+_SPACED = re.compile(r"(?<!\S)(?:[A-Za-z] {1,3}){7,400}[A-Za-z](?!\S)")
 
 # One character for one character, so that offsets hold: full-width and mathematical letters, and letters of other scripts
 # that look Latin.
