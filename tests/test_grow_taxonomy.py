@@ -214,9 +214,9 @@ def test_noise_depends_on_seed_and_concept_only(tmp_path: Path) -> None:
     first, again = Noise(taxonomy, NoiseConfig(**settings)), Noise(taxonomy, NoiseConfig(**settings))
     ids = list(taxonomy.concepts)
     assert {i: first.proposals(i) for i in ids} == {i: again.proposals(i) for i in reversed(ids)}
-    other = Noise(taxonomy, NoiseConfig(**settings, seed=1))
+    other = Noise(taxonomy, NoiseConfig(**{**settings, "seed": 1}))
     assert any(first.proposals(i) != other.proposals(i) for i in ids)
-    without = Noise(taxonomy, NoiseConfig(**settings | {"invented": 0.0}))
+    without = Noise(taxonomy, NoiseConfig(**{**settings, "invented": 0.0}))
     assert all([t for t in first.proposals(i) if t.kind != "invented"] == list(without.proposals(i)) for i in ids)
     with pytest.raises(ConfigError, match=r"--missing 1\.5"):
         NoiseConfig(missing=1.5)

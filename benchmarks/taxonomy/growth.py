@@ -9,8 +9,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
-
 from benchmarks.taxonomy.pages import longest
 from benchmarks.taxonomy.server import Site
 from benchmarks.taxonomy.truth import Taxonomy
@@ -22,9 +20,9 @@ from kgsynth.grow.agent import AgentConfig
 from kgsynth.grow.grow import GrowConfig, GrowReport, Progress, Seed, grow
 from kgsynth.llm.openai import LLMConfig, OpenAIChat
 from kgsynth.store import open_store
-from kgsynth.web.fetch import HttpConfig, HttpFetcher
-from kgsynth.web.providers import Line, ProviderConfig
-from kgsynth.web.providers.searxng import SearXNG
+from kgsynth.web.fetch import HttpConfig
+from kgsynth.web.open import WebConfig, open_web
+from kgsynth.web.providers import ProviderConfig
 from kgsynth.web.read import Reader
 
 
@@ -46,7 +44,7 @@ def grow_from(
 ) -> Grown:  # fmt: skip
     """Grow a graph from the roots of a taxonomy until the frontier is empty. `store`: a URL; empty for one in `folder`."""
     with closing(open_store(store or f"sqlite:{folder / 'graph.sqlite'}")) as opened:
-        graph, config = ConceptGraph(opened), _config(taxonomy, agents, dedup)
+        graph, config = ConceptGraph(opened), grow_config(taxonomy, agents, dedup)
         begun = time.perf_counter(), time.process_time()
         report = asyncio.run(_grow(graph, config, site, folder, embedder, on_progress))
         wall, cpu = time.perf_counter() - begun[0], time.process_time() - begun[1]
@@ -56,7 +54,7 @@ def grow_from(
         )  # fmt: skip
 
 
-def _config(taxonomy: Taxonomy, agents: int, dedup: DedupConfig) -> GrowConfig:
+def grow_config(taxonomy: Taxonomy, agents: int, dedup: DedupConfig) -> GrowConfig:
     """No limit of the loop stands in the way: what is missing in the end, the loop has lost."""
     roots = [Seed(name=r.label, domain=r.label, definition=r.definition) for r in taxonomy.roots]
     widest = max(map(len, taxonomy.children.values()), default=1)
@@ -75,10 +73,10 @@ async def _grow(
     http = HttpConfig(
         allow_private=True, interval_seconds=0, per_host=config.agents, max_kb=2048 + config.agent.page_chars // 250
     )
+    web = WebConfig(providers=(ProviderConfig(name="searxng", base_url=site.url),), http=http, archive=False)
     llm = OpenAIChat(model, folder)
     try:
-        async with HttpFetcher(http) as fetcher, httpx.AsyncClient(trust_env=False) as client:
-            search = SearXNG(ProviderConfig(name="searxng", base_url=site.url), Line(client=client))
+        async with open_web(web) as (search, fetcher):
             return await grow(
                 graph,
                 config,
