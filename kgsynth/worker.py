@@ -62,7 +62,7 @@ def _interrupted(*_: object) -> None:
 
 def _stop_with_parent() -> None:
     """Read standard input to its end, then interrupt the main thread."""
-    while sys.stdin.buffer.read(1):
+    while os.read(0, 1024):  # not sys.stdin, whose lock a thread must not hold when the interpreter ends
         pass
     os.kill(os.getpid(), signal.SIGTERM)
 
