@@ -155,6 +155,13 @@ def test_a_provider_that_always_fails_is_left_alone_and_the_others_keep_their_pr
     assert off_by(world.served, {"wikipedia": 0.6, "brave": 0.4}) <= 0.02
 
 
+def test_those_who_wait_for_a_provider_that_hangs_go_elsewhere() -> None:
+    with a_world(lambda name, count: Reply(delay=2.0) if name == "searxng" else None) as world:
+        found = run(world.configs(searxng={"timeout_seconds": 0.1}), many(0, 100, at_once=100))
+        assert all(not isinstance(hits, WebError) for hits in found)
+        assert world.asked["searxng"] <= 12  # as many as may be under way, then probes
+
+
 def test_a_spent_quota_is_not_asked_again() -> None:
     spent = Reply(status=429, headers={"x-ratelimit-remaining": "1, 0", "x-ratelimit-reset": "1, 90000"})
     with a_world(lambda name, count: spent if name == "brave" else None) as world:
@@ -229,6 +236,20 @@ async def _all(mix: Mix, count: int) -> list[list[Hit] | WebError]:
 
 def _told(found: list[Hit] | WebError) -> bytes:
     return pickle.dumps((str(found), found.cause) if isinstance(found, WebError) else found)
+
+
+def test_texts_that_are_none_are_kept_and_replayed(tmp_path: Path) -> None:
+    """Half surrogate pairs, terminal escapes and zero bytes, in the query and in the answer."""
+    nasty = '{"results": [{"url": "https://e.org/1", "title": "a\\ud800\\u001b[31mb", "content": "\\u0000c\\u202ed"}]}'
+
+    async def ask(mix: Mix) -> list[Hit]:
+        return await mix.search("merge\ud800 sort\x1b", 3)
+
+    with a_world(lambda name, count: Reply(body=nasty)) as world:
+        configs = [c for c in world.configs() if c.name == "searxng"]
+        online = run(configs, ask, archive=Archive(tmp_path / "web.sqlite"))
+    mix = Mix([], key=mix_key(configs), archive=Archive(tmp_path / "web.sqlite"), offline=True)
+    assert asyncio.run(ask(mix)) == online == [Hit(url="https://e.org/1", title="a[31mb", snippet="cd", score=1.0)]
 
 
 def test_a_kept_failure_is_asked_again_online(tmp_path: Path) -> None:

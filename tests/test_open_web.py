@@ -38,7 +38,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
         ({"name": "exa", "share": -1.0}, "share"),
         ({"name": "exa", "shares": 1.0}, r"providers\[0\].*unknown key 'shares'; did you mean 'share'"),
         ({"name": "exa", "share": "half"}, r"providers\[0\].*share must be of type float|a float|number"),
-        ({"name": "exa", "base_url": "api.exa.ai"}, "exa: base_url must start with http"),
+        ({"name": "exa", "base_url": "api.exa.ai"}, "exa: base_url must be like https://host"),
+        ({"name": "exa", "base_url": "https://"}, "exa: base_url"),
+        ({"name": "exa", "base_url": "http://host:port"}, "exa: base_url"),
         ({"name": "exa", "per_second": -1}, "exa: per_second"),
         ({"name": "exa", "max_queries": -1}, "exa: max_queries"),
         ({"name": "exa", "usd_per_1k": -0.1}, "exa: usd_per_1k"),
@@ -48,6 +50,12 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 def test_a_provider_that_cannot_be(provider: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         web(provider)
+
+
+def test_a_login_in_an_address_is_not_repeated() -> None:
+    with pytest.raises(ConfigError, match="a login") as caught:
+        web({"name": "exa", "base_url": "https://me:secret@api.exa.ai"})
+    assert "secret" not in str(caught.value)
 
 
 def test_a_provider_twice() -> None:

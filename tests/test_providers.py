@@ -321,6 +321,12 @@ def test_nobody_listens(name: str) -> None:
     assert caught.value.cause == "connection"
 
 
+def test_an_error_is_one_harmless_line() -> None:
+    error = refused("exa", Reply(status=500, body='{"error": "a\\n\\u001b[31mb\\ud800' + "c" * 999 + '"}'))
+    assert str(error) == "status 500: a [31mb" + "c" * 191
+    assert str(refused("exa", Reply(status=500, body="<html>" * 99))) == "status 500"
+
+
 def test_a_redirect_is_not_followed_with_the_key() -> None:
     error = refused("tavily", Reply(status=301, headers={"Location": "http://elsewhere.example/"}))
     assert error.cause == "redirects"

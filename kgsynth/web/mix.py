@@ -28,6 +28,7 @@ from kgsynth.web.providers import Provider, ProviderConfig
 from kgsynth.web.providers.api import ProviderError
 
 KIND = "search"  # of the archive's entries
+AT_ONCE = 8  # queries to one provider, in one process; more is rude, and the pool's bookkeeping grows with the square
 PATIENCE = 10.0  # seconds a query waits for a provider when nobody else can take it
 _FORMAT = 1  # of an entry
 _LONGEST_REST = 600.0
@@ -74,6 +75,10 @@ class Tally:
         self._counts.update(whole.decode("utf-8", "replace").split())
 
 
+class _Resting(Exception):
+    """A provider has been left alone since it was chosen."""
+
+
 class Member:
     """A provider in a mix: its share, its breaker, and what is under way."""
 
@@ -89,13 +94,15 @@ class Member:
         self._counted_at = -math.inf
         self.resume_at = -math.inf
         self._probing = False
+        self._places = asyncio.Semaphore(AT_ONCE)
 
     @property
     def used_up(self) -> bool:
         return 0 < self.config.max_queries <= self.asked
 
-    def ready(self, now: float) -> bool:
-        return now >= self.resume_at and not (self._failures and self._probing) and not self.used_up
+    @property
+    def ready(self) -> bool:
+        return self._clock() >= self.resume_at and not (self._failures and self._probing)
 
     @property
     def behind(self) -> float:
@@ -103,8 +110,18 @@ class Member:
         return (self.asked + 0.5) / self.config.share
 
     async def search(self, query: str, k: int) -> list[Hit]:
-        begun = self._clock()
+        """Raises WebError, or _Resting when it is left alone before this query leaves."""
         self.under_way += 1
+        try:
+            async with self._places:
+                if not self.ready:
+                    raise _Resting
+                return await self._search(query, k)
+        finally:
+            self.under_way -= 1
+
+    async def _search(self, query: str, k: int) -> list[Hit]:
+        begun = self._clock()
         self._probing = self._failures > 0
         try:
             hits = await self.provider.search(query, k)
@@ -112,7 +129,6 @@ class Member:
             self._failed(error, begun)
             raise
         finally:
-            self.under_way -= 1
             self._probing = False
         if begun >= self._counted_at:
             self._failures, self.resume_at = 0, -math.inf
@@ -166,7 +182,7 @@ class Mix:
 
         The same query asked twice at once goes out once.
         """
-        query = " ".join(query.split())
+        query = " ".join(query.encode("utf-8", "ignore").decode().split())  # a model may write half a surrogate pair
         if not query or k < 1:
             return []
         key = hashlib.sha256(f"{self._key}\n{k}\n{query}".encode()).hexdigest()
@@ -201,6 +217,8 @@ class Mix:
         while (member := await self._next(failed)) is not None:
             try:
                 hits = await member.search(query, k)
+            except _Resting:
+                continue
             except WebError as error:
                 failed[member.name] = error
                 continue
@@ -220,7 +238,7 @@ class Mix:
             for member in self.members:
                 member.asked = counts.get(member.name, 0) + member.under_way
             left = [m for m in self.members if m.name not in failed and not m.used_up]
-            ready = [m for m in left if m.ready(now)]
+            ready = [m for m in left if m.ready]
             if ready:
                 quick = [m for m in ready if m.provider.busy() <= PATIENCE]
                 return min(quick, key=lambda m: m.behind) if quick else min(ready, key=lambda m: m.provider.busy())

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 from kgsynth.errors import ConfigError
 from kgsynth.web import Hit, SearchProvider
@@ -40,8 +41,9 @@ class ProviderConfig:
             raise ConfigError(f"[[web.providers]] name: {self.name!r} is not one of {', '.join(sorted(REGISTRY))}")
         if not (0 < self.share < math.inf):
             raise ConfigError(f"{self.where} share must be above 0, not {self.share}; leave the provider out instead")
-        if self.base_url and not self.base_url.startswith(("http://", "https://")):
-            raise ConfigError(f"{self.where} base_url must start with http:// or https://, not {self.base_url!r}")
+        if self.base_url and not _is_base(self.base_url):
+            given = "one with a login" if "@" in self.base_url else repr(self.base_url)
+            raise ConfigError(f"{self.where} base_url must be like https://host or http://host:port/path, not {given}")
         if self.timeout_seconds <= 0:
             raise ConfigError(f"{self.where} timeout_seconds must be above 0, not {self.timeout_seconds}")
         for key in ("per_second", "max_queries", "usd_per_1k"):
@@ -51,6 +53,16 @@ class ProviderConfig:
     @property
     def where(self) -> str:
         return f"[[web.providers]] {self.name}:"
+
+
+def _is_base(url: str) -> bool:
+    """http or https, a host, no login, query or fragment."""
+    try:
+        parts = urlsplit(url)
+        named = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and named and not (parts.username or parts.query or parts.fragment)
 
 
 @dataclass(frozen=True, kw_only=True)

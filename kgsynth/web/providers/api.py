@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from kgsynth.web.providers import Line, ProviderConfig
 
 RETRY_SECONDS = 10.0
-AT_ONCE = 8  # requests to one provider; more is rude, and the pool's bookkeeping grows with the square
 SNIPPET = 1000  # characters
 _LONGEST_URL = 2000
 _INLINE = re.compile(r"</?(?:a|b|strong|i|em|u|mark|span|sub|sup|code|small|wbr|mml:\w+)\b[^<>]*>", re.IGNORECASE)
@@ -39,7 +38,7 @@ class ProviderError(WebError):
 
     def __init__(self, message: str, cause: str, rest: float | None = None) -> None:
         self.rest = rest
-        super().__init__(message, cause)
+        super().__init__(one_line(message, 600), cause)
 
 
 class Malformed(Exception):
@@ -105,7 +104,6 @@ class Api:
         self.url = base.rstrip("/") + self.path
         price = self.usd_per_1k if config.usd_per_1k is None else config.usd_per_1k
         self.usd = price / 1000
-        self._places = asyncio.Semaphore(AT_ONCE)
         self.pace = Pace(self.name, self.pace_of() if config.per_second is None else config.per_second, line)
 
     def pace_of(self) -> float:
@@ -137,7 +135,9 @@ class Api:
         hits: dict[str, Row] = {}
         at = self.first
         for _ in range(math.ceil(k / self.page) + 1):
-            body = await self._get(self.ask(query[: self.longest], min(k, self.page), at), self.price(min(k, self.page)))
+            body = await self._get(
+                self.ask(query[: self.longest], min(k, self.page), at), self.price(min(k, self.page))
+            )
             rows, at = self._read(body, at)
             for row in rows:
                 if url := clean_url(row.url):
@@ -170,7 +170,7 @@ class Api:
     async def _once(self, ask: Ask) -> bytes:
         await self.pace.turn()
         try:
-            async with self._places, asyncio.timeout(self.config.timeout_seconds):
+            async with asyncio.timeout(self.config.timeout_seconds):
                 reply = await self._send(ask)
         except (TimeoutError, httpx.TimeoutException) as error:
             raise ProviderError(f"no complete answer in {self.config.timeout_seconds:g} s", "timeout") from error
@@ -300,7 +300,13 @@ def clean_text(text: str, most: int = SNIPPET) -> str:
         text = _BLOCK.sub(" ", _INLINE.sub("", text))
     if "&" in text:
         text = html.unescape(text)
-    return " ".join(text[: 4 * most].split())[:most]
+    return one_line(text, most)
+
+
+def one_line(text: str, most: int) -> str:
+    """White space as single spaces, nothing that a terminal or a database could not take."""
+    line = " ".join(text[: 4 * most].split())
+    return (line if line.isprintable() else "".join(c for c in line if c.isprintable()))[:most]
 
 
 def hits_of(rows: Mapping[str, Row], k: int) -> list[Hit]:
