@@ -12,7 +12,7 @@ import io
 import tarfile
 import zlib
 
-MAX_UNPACKED = 256 << 20  # bytes
+MAX_UNPACKED = 128 << 20  # bytes
 MAX_MEMBERS = 20_000
 MAX_FILES = 120  # texts kept
 MAX_FILE = 400_000  # bytes of one text; the rest of it is cut

@@ -38,8 +38,9 @@ def run_confined(script: str, body: bytes, url: str, *, seconds: int = SECONDS) 
             raise WebError(f"{url}: no process to read it in: {error}") from error
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
-        killed = f"its reader was stopped by signal {-done.returncode}" if done.returncode < 0 else ""
+        why = (lines or ["no reason given"])[-1][:300]
+        if done.returncode < 0:
+            why = f"its reader was stopped ({signal.Signals(-done.returncode).name}): it crashed, or needed more than {MEGABYTES} MB"
         slow = -done.returncode in (signal.SIGXCPU, signal.SIGKILL)
-        why = killed or (lines or ["no reason given"])[-1][:300]
         raise WebError(f"{url}: cannot be read: {why}", cause="timeout" if slow else "other")
     return json.loads(done.stdout)

@@ -41,7 +41,7 @@ def _markdown(cell: dict[str, Any], language: str) -> str:
         return ""
     if kind == "heading":
         level = cell.get("level")
-        return f"{'#' * (level if level in range(1, 7) else 1)} {' '.join(source.split())}"
+        return f"{'#' * (level if isinstance(level, int) and 1 <= level <= 6 else 1)} {' '.join(source.split())}"
     if kind == "code":
         fence = "`" * max(3, *(len(ticks) + 1 for ticks in re.findall("`{3,}", source)), 3)
         return f"{fence}{language}\n{source.rstrip()}\n{fence}"
