@@ -150,9 +150,7 @@ TRUTH = Taxonomy(
 )
 
 
-def judged(
-    concepts: Sequence[Concept], edges: Sequence[tuple[str, str]], used: Sequence[tuple[str, str]] = ()
-) -> Score:
+def judged(concepts: Sequence[Concept], edges: Sequence[str], used: Sequence[tuple[str, str]] = ()) -> Score:
     """`edges` by place: "02" is an edge from the first concept to the third."""
     pairs = [(concepts[int(a)].id, concepts[int(b)].id) for a, b in edges]
     return score(concepts, pairs, TRUTH, Names(TRUTH, used))
