@@ -138,6 +138,19 @@ def test_an_unreachable_server_is_a_web_error() -> None:
     assert caught.value.cause == "connection"
 
 
+def test_a_connection_closed_between_two_pages_is_no_failure(world: World) -> None:
+    """The server closes each connection behind its answer without saying so: the next request may be on its way already."""
+
+    async def run() -> None:
+        async with world.fetcher() as fetcher:
+            for _ in range(25):
+                await asyncio.gather(*(fetcher.fetch(f"{PAGE}#{n}") for n in range(4)))
+
+    world.server.routes["/page"] = in_turn(answer(HEAP))
+    asyncio.run(run())
+    assert world.server.paths().count("/page") == 100
+
+
 def test_a_licence_in_the_header_is_told(world: World) -> None:
     link = '<https://creativecommons.org/licenses/by/4.0/>; rel="license", </style.css>; rel=stylesheet'
     world.server.routes["/page"] = answer(HEAP, Link=link)

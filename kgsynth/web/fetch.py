@@ -44,6 +44,7 @@ ENDINGS = (".ipynb", ".pdf", ".zip", ".tar", ".tar.gz", ".tgz", ".md", ".rst", "
 _ACCEPT = "text/html,application/xhtml+xml,text/markdown,text/plain,application/pdf;q=0.9,*/*;q=0.5"
 _UNTYPED = "text/html"  # what an answer without a Content-Type is taken for
 _REDIRECTS = 5
+_CLOSING = 2  # tries that may meet a connection the server is closing
 _LONGEST_URL = 8192
 _IN_THREAD = 64 * 1024  # bytes; a longer body is compressed for the archive beside the event loop
 # Failures that asking again soon would not change, unless the host was Unavailable; others are asked again at once.
@@ -242,7 +243,8 @@ class HttpFetcher:
         """One request. The body is read when the answer is good and `room` gives it bytes."""
         url = httpcore.URL(scheme=at.raw_scheme, host=at.raw_host, port=at.port, target=at.raw_path)
         sent = [(b"Host", at.netloc), *((name.encode(), value.encode()) for name, value in headers.items())]
-        async with self._pool.stream("GET", url, headers=sent) as response:
+        response = await self._send(httpcore.Request("GET", url, headers=sent))
+        try:
             got, body = httpx.Headers(response.headers), b""
             if 200 <= response.status < 300:
                 limit = room(at, got)
@@ -251,7 +253,21 @@ class HttpFetcher:
                 body = await read_body(response.aiter_stream(), got.get("content-encoding", ""), limit, cut=cut)
             elif response.status == 304 or got.get("content-length") == "0":
                 await read_body(response.aiter_stream(), "", 0)  # there is none; the connection can be used again
+        finally:
+            await response.aclose()
         return Answer(url=at, status=response.status, headers=got, body=body)
+
+    async def _send(self, request: httpcore.Request) -> httpcore.Response:
+        """The head of an answer. A kept connection that the server was just closing is no failure: others are tried."""
+        for _ in range(_CLOSING):
+            try:
+                return await self._pool.handle_async_request(request)
+            except (httpcore.ReadError, httpcore.WriteError):
+                pass
+            except httpcore.RemoteProtocolError as error:
+                if "disconnected without" not in str(error):
+                    raise
+        return await self._pool.handle_async_request(request)
 
     def _page_room(self, at: httpx.URL, headers: httpx.Headers) -> int:
         """Bytes a page may have. Raises WebError for a kind that is not read."""
