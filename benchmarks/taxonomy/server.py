@@ -107,6 +107,11 @@ class Server(ThreadingHTTPServer):
         self._times: Counter[bytes] = Counter()  # request -> how often
         self._lock = threading.Lock()
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that is killed is no error of ours."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
     def get(self, target: str) -> tuple[int, str, str]:
         """(status, content type, body)."""
         at = urlsplit(target)
