@@ -15,7 +15,7 @@ from kgsynth.embed import HashingEmbedder
 from kgsynth.errors import ConfigError, LLMError
 from kgsynth.graph import ConceptGraph
 from kgsynth.grow.agent import AgentConfig
-from kgsynth.grow.grow import GrowConfig, Seed, grow
+from kgsynth.grow.grow import GrowConfig, Seed, grow, plant
 from kgsynth.grow.progress import GrowReport
 from kgsynth.ledger import Ledger
 from kgsynth.llm import LLM
@@ -338,6 +338,19 @@ def test_a_model_that_never_gets_the_form_right_is_given_up_with_the_cause(folde
     assert (report.tally.failed, report.tally.researched) == (2, 0)
     assert "no valid Queries" in report.describe()
     assert [d.outcome for d in graph.store.decisions()] == ["failed", "given up"]
+
+
+def test_a_run_that_was_killed_often_has_all_its_attempts_left(folder: Path, tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path / "g.sqlite")
+    plant(ConceptGraph(store), SEEDS)
+    for _ in range(3):
+        assert store.lease(1, "grow", 600)
+        store.release("grow")
+    weather = iter(range(3))  # a question is asked thrice
+    script: Script = lambda r: model(r) if next(weather, None) is None else "It is about to rain."  # noqa: E731
+    with FakeOpenAI(script) as server:
+        graph, report = run_grow(folder, store, chat(server))
+    assert (report.tally.failed, report.stopped, len(graph) > 5) == (1, "frontier empty", True)
 
 
 def test_an_agent_that_was_too_slow_writes_nothing(folder: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -141,6 +142,7 @@ class _Loop:
         self.at_work: set[asyncio.Task[None]] = set()
         self.ended: asyncio.Queue[asyncio.Task[None]] = asyncio.Queue()
         self.failures = 0  # in a row
+        self.failed: Counter[str] = Counter()  # concept -> attempts; leases that a kill or a stop ended are none
         self.last_error: KgsynthError | None = None
         self.began, self.shown = time.monotonic(), 0.0
 
@@ -228,8 +230,9 @@ class _Loop:
         cause = error.cause if isinstance(error, WebError) else type(error).__name__
         self.agents.counts.update({"failed": 1, ERROR + cause: 1})
         self.report.errors = [*self.report.errors[-4:], str(error)]
-        final = item.attempts + 1 >= self.config.attempts
-        reason = f"attempt {item.attempts + 1} of {self.config.attempts}: {type(error).__name__}: {error}"
+        self.failed[item.concept] += 1
+        times, final = self.failed[item.concept], self.failed[item.concept] >= self.config.attempts
+        reason = f"attempt {times} of {self.config.attempts}: {type(error).__name__}: {error}"
         decision = Decision(kind="drop", subject=item.concept, outcome="given up" if final else "failed", reason=reason)
         self.graph.store.commit(Change(decisions=(decision,), done=(item.concept,) if final else ()))
 
