@@ -228,9 +228,9 @@ def _wait(work: Coroutine[Any, Any, T]) -> T:
 
 
 def grow_graph(run: Run, on_progress: Callable[[Progress], None] = lambda _: None) -> GrowReport | None:
-    """Grow the graph until its frontier is empty; None when it was already."""
+    """Grow the graph until its frontier is empty and its vectors are stored; None when that was so already."""
     frontier = run.graph.store.frontier()
-    if frontier["done"] and not frontier["waiting"] + frontier["leased"]:
+    if frontier["done"] and not frontier["waiting"] + frontier["leased"] and _has_vectors(run.graph):
         return None
     with run.stage("grow") as counts:
         report = _wait(_grow_everywhere(run, on_progress))
@@ -240,9 +240,15 @@ def grow_graph(run: Run, on_progress: Callable[[Progress], None] = lambda _: Non
     return report
 
 
+def _has_vectors(graph: ConceptGraph) -> bool:
+    """They are stored last: a kill may have come before."""
+    return len(graph.store.embeddings()[1]) == len(graph)
+
+
 async def _grow_everywhere(run: Run, on_progress: Callable[[Progress], None]) -> GrowReport:
     """In this process, or in several."""
     config = run.recipe.grow
+    run.graph.store.release(run.owner, workers=True)  # of a run that was killed, in however many processes it was
     if config.processes == 1:
         return await grow_here(run, on_progress)
     plant(run.graph, config.seeds)

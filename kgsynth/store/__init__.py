@@ -251,8 +251,11 @@ class GraphStore(Protocol):
         """All waiting items in order of seq; expired leases count as waiting. For policies that choose among them."""
         ...
 
-    def release(self, owner: str) -> int:
-        """Give back every lease of this owner (a clean stop, or the restart of a killed single run)."""
+    def release(self, owner: str, *, workers: bool = False) -> int:
+        """Give back every lease of this owner (a clean stop, or the restart of a killed run); how many there were.
+
+        workers: also those of its workers, "OWNER/0", "OWNER/1" and so on, however many it had.
+        """
         ...
 
     def frontier(self) -> Mapping[str, int]:

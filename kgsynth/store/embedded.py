@@ -120,9 +120,9 @@ class EmbeddedStore(LoggedStore):
             FrontierItem(**dict(row)) for row in self._read(f"{ITEM} WHERE {OPEN} ORDER BY n", {"now": self._clock()})
         ]
 
-    def release(self, owner: str) -> int:
+    def release(self, owner: str, *, workers: bool = False) -> int:
         with self._transaction() as db:
-            return db.execute(RELEASE, (owner,)).rowcount
+            return db.execute(RELEASE, {"owner": owner, "workers": workers}).rowcount
 
     def frontier(self) -> Mapping[str, int]:
         found = self._read(FRONTIER, {"now": self._clock()})
@@ -292,7 +292,7 @@ ITEM = "SELECT concept, depth, n AS seq, attempts, token FROM frontier"
 
 RELEASE = """
 UPDATE frontier SET state = 'waiting', owner = '', until = 0, attempts = attempts + 1
-WHERE state = 'leased' AND owner = ?"""
+WHERE state = 'leased' AND (owner = :owner OR :workers AND substr(owner, 1, length(:owner) + 1) = :owner || '/')"""
 
 FRONTIER = """
 SELECT CASE WHEN state = 'leased' AND until <= :now THEN 'waiting' ELSE state END AS state, count(*) AS items

@@ -135,8 +135,8 @@ class Neo4jStore(LoggedStore):
     def waiting(self) -> list[FrontierItem]:
         return [FrontierItem(**row) for row in self._server.read(queries.WAITING, now=self._clock())]
 
-    def release(self, owner: str) -> int:
-        return self._write(lambda tx: tx.session.run(queries.RELEASE, owner=owner)[0]["n"])
+    def release(self, owner: str, *, workers: bool = False) -> int:
+        return self._write(lambda tx: tx.session.run(queries.RELEASE, owner=owner, workers=workers)[0]["n"])
 
     def frontier(self) -> Mapping[str, int]:
         counts = {"waiting": 0, "leased": 0, "done": 0}

@@ -331,7 +331,8 @@ WAITING = f"MATCH (f:Frontier) WHERE {_OPEN} RETURN {_ITEM} ORDER BY seq"
 LEASED = f"MATCH (f:Frontier) WHERE f.state = 'leased' AND f.seq >= 0 AND f.lease = $lease RETURN {_ITEM} ORDER BY seq"
 
 RELEASE = """
-MATCH (f:Frontier) WHERE f.state = 'leased' AND f.seq >= 0 AND f.owner = $owner
+MATCH (f:Frontier) WHERE f.state = 'leased' AND f.seq >= 0
+  AND (f.owner = $owner OR $workers AND f.owner STARTS WITH $owner + '/')
 SET f.state = 'waiting', f.owner = '', f.lease_until = 0.0, f.attempts = f.attempts + 1
 RETURN count(f) AS n"""
 

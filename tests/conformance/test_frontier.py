@@ -51,6 +51,16 @@ def test_release_gives_back_own_leases_only(store: GraphStore) -> None:
     assert [(i.concept, i.attempts) for i in again] == [(A.id, 1), (B.id, 1)]
 
 
+def test_release_with_all_workers_of_an_owner(store: GraphStore) -> None:
+    store.commit(items("a", "b", "c"))
+    for owner in ("run", "run/0", "run/11"):
+        assert store.lease(1, owner, 60)
+    assert store.release("run") == 1
+    assert store.release("ru", workers=True) == store.release("run/1", workers=True) == 0
+    assert store.release("run", workers=True) == 2
+    assert store.frontier() == {"waiting": 3, "leased": 0, "done": 0}
+
+
 def test_expired_leases_count_as_waiting(connect: Connect) -> None:
     clock = Clock()
     store = connect(clock=clock)
