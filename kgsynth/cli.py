@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgsynth import __version__
 from kgsynth.errors import KgsynthError
+from kgsynth.feedback_cli import add_feedback_command
 from kgsynth.graph_cli import add_graph_commands
 from kgsynth.neo4j_cli import add_neo4j_commands
 from kgsynth.view.command import add_view_command
@@ -161,6 +162,7 @@ RECIPE_COMMANDS: list[tuple[str, Callable[[argparse.Namespace], None], str]] = [
 # Each is given the subparsers and adds its commands, with `set_defaults(command=...)`. Their modules are light to import.
 COMMANDS: list[Callable[[Any], None]] = [
     add_recipe_commands,
+    add_feedback_command,
     add_graph_commands,
     add_neo4j_commands,
     add_view_command,

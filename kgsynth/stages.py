@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterat
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -28,6 +28,7 @@ from kgsynth.annotate import annotate
 from kgsynth.config import RunConfig, build_all, read_toml
 from kgsynth.embed import Embedder, open_embedder
 from kgsynth.errors import BudgetError, ConfigError, RunError, TaskError, ValidationError
+from kgsynth.feedback import FeedbackConfig, to_learn
 from kgsynth.graph import ConceptGraph
 from kgsynth.grow.grow import GrowConfig, grow, plant
 from kgsynth.grow.progress import GrowReport, Progress
@@ -55,7 +56,7 @@ T = TypeVar("T")
 # Settings that change how fast or at what cost a run goes, never what it makes.
 MAY_CHANGE = (
     "run.dir", "grow.agents", "grow.order", "grow.domains", "grow.processes", "grow.on", "grow.attempts", "grow.lease_seconds", "corpus.cache",
-    "synthesize.drafts", "llm.", "web.",
+    "synthesize.drafts", "llm.", "web.", "feedback.",
 )  # fmt: skip
 
 
@@ -92,7 +93,7 @@ class SynthesizeConfig:
 
 TABLES: dict[str, type] = {
     "run": RunConfig, "corpus": CorpusConfig, "web": WebConfig, "embed": EmbedConfig, "llm": LLMConfig, "store": StoreConfig,
-    "grow": GrowConfig, "sample": SampleConfig, "synthesize": SynthesizeConfig,
+    "grow": GrowConfig, "sample": SampleConfig, "synthesize": SynthesizeConfig, "feedback": FeedbackConfig,
 }  # fmt: skip
 
 
@@ -109,6 +110,7 @@ class Recipe:
     grow: GrowConfig
     sample: SampleConfig
     synthesize: SynthesizeConfig
+    feedback: FeedbackConfig
 
     @property
     def tables(self) -> dict[str, Any]:
@@ -262,11 +264,12 @@ async def grow_here(
     run: Run, on_progress: Callable[[Progress], None], *, owner: str = "", patient: bool = False
 ) -> GrowReport:
     """Grow in this process; see `grow.grow` for patient."""
+    weight = partial(to_learn, run.graph.store, run.recipe.feedback) if "feedback" in run.recipe.grow.order else dict
     try:
         async with run.web() as (search, reader):
             return await grow(
                 run.graph, run.recipe.grow, llm=run.llm, search=search, reader=reader, embedder=run.embedder,
-                owner=owner or run.owner, patient=patient, on_progress=on_progress,
+                owner=owner or run.owner, patient=patient, weight=weight, on_progress=on_progress,
             )  # fmt: skip
     finally:
         await run.llm.close()

@@ -45,6 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     "push": BASE | {"store"},
     "backup": BASE | {"store", "push"},
     "doctor": BASE | {"store"},
+    "feedback": BASE | {"store", "structure", "graph"},
     "annotate": BASE | {"store", "task"},
 }
 # The top: may import anything of kgsynth.
@@ -52,6 +53,7 @@ OPEN = {
     "cli",
     "worker",
     "dry_run",
+    "feedback_cli",
     "graph_cli",
     "neo4j_cli",
     "__init__",
