@@ -8,6 +8,7 @@ page's own policy lets only its two scripts run and nothing be fetched.
 from __future__ import annotations
 
 import base64
+import datetime
 import hashlib
 import json
 import math
@@ -17,9 +18,10 @@ from typing import Any
 from kgsynth import __version__
 from kgsynth.errors import ConfigError, RunError
 from kgsynth.files import write_atomically
-from kgsynth.report import data
+from kgsynth.report import cost, data
 
 ASSETS = Path(__file__).parents[1] / "report_assets"
+SCRIPTS = ("report.js", "growth.js", "start.js")  # in this order, as one script
 
 
 def write_report(run_dir: Path) -> Path:
@@ -41,7 +43,8 @@ def render(run: data.Run) -> str:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
-    plotly, script = _plotly(), (ASSETS / "report.js").read_text(encoding="utf-8")
+    plotly = _plotly()
+    script = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS)
     environment = Environment(
         loader=FileSystemLoader(ASSETS),
         autoescape=True,
@@ -49,7 +52,7 @@ def render(run: data.Run) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"duration": duration, "count": count}
+    environment.filters |= {"duration": duration, "count": count, "usd": usd, "share": _percent, "day": day}
     policy = " ".join(f"'sha256-{_digest(text)}'" for text in (plotly, script))
     return environment.get_template("report.html.j2").render(
         **_content(run),
@@ -65,8 +68,12 @@ def _content(run: data.Run) -> dict[str, Any]:
     """The template's variables."""
     graph, graph_problem = data.graph(run)
     tasks, rejected = run.tasks, run.rejected
+    grown = graph.pop("growth") if graph else None
+    born = grown.pop("born") if grown else []
     page = {
         "graph": graph,
+        "growth": grown,
+        "cost": cost.cost(run.ledger, kept=graph["nodes"] if graph else [], born=born, tasks=len(tasks or [])),
         "counts": data.task_counts(tasks) if tasks else None,
         "rejections": [{"check": r["check"], "count": r["count"]} for r in data.rejections(rejected or [])],
         "sft": data.curves(run.metrics, "sft"),
@@ -81,6 +88,9 @@ def _content(run: data.Run) -> dict[str, Any]:
         "page": page,
         "page_json": _json(page),
         "tiles": _tiles(run, page),
+        "growth_words": _growth_words(grown) if grown else "",
+        "pairs": [(row["rule"], pair) for row in grown["rules"] for pair in row["pairs"]] if grown else [],
+        "cost_tiles": _cost_tiles(page["cost"]) if page["cost"] else [],
         "rejections": data.rejections(rejected or []),
         "samples": data.samples(tasks or []),
         "licences": data.licences(graph["sources"]) if graph else [],
@@ -109,6 +119,44 @@ def _tiles(run: data.Run, page: dict[str, Any]) -> list[tuple[str, str, str]]:
     return [*tiles, ("model cost", f"${usd:.2f}", f"{count(calls)} calls")] if run.ledger else tiles
 
 
+def _growth_words(growth: data.Row) -> str:
+    """One sentence on what became of everything that was proposed."""
+    by_rule = {row["rule"]: row["count"] for row in growth["rules"]}
+    supported, new = sum(by_rule.values()), by_rule.get("new", 0)
+    refused = sum(row["count"] for row in growth["refused"])
+    said = (
+        f"Pages supported {count(supported)} finer concepts: {count(new)} were not in the graph yet, "
+        if supported
+        else ""
+    )
+    known = f"{count(supported - new)} were known already and gained a parent. " if supported else ""
+    return f"{said}{known}{count(refused)} other things were refused or left out." if refused else said + known
+
+
+def _cost_tiles(spent: data.Row) -> list[tuple[str, str, str]]:
+    total, each = spent["total"], spent["per_concept"]
+    rest = [
+        f"{spent[key]:,} {word}" for key, word in (("cached", "from the cache"), ("failed", "failed")) if spent[key]
+    ]
+    tiles = [
+        ("model calls", count(total["calls"]), ", ".join(rest)),
+        ("tokens", count(total["tokens"]), f"{count(total['completion_tokens'])} of them written"),
+    ]
+    if spent["priced"]:
+        tiles.append(
+            (
+                "growing cost",
+                usd(total["usd"]),
+                f"{count(total['searches'])} paid searches" if total["searches"] else "",
+            )
+        )
+    if each:
+        kept = f"{count(spent['kept'])} concepts are kept"
+        price = usd(each["usd"]) if spent["priced"] else f"{count(each['tokens'])} tokens"
+        tiles += [("per kept concept", price, kept), ("calls per kept concept", f"{each['calls']:.1f}", "")]
+    return tiles
+
+
 def _change(row: dict[str, Any]) -> str:
     return " → ".join("–" if (v := row.get(key)) is None else f"{v:.2f}" for key in ("before", "after")) if row else "–"
 
@@ -120,6 +168,18 @@ def _percent(share: float | None) -> str:
 def count(number: float | None) -> str:
     """12345 -> "12,345"; None -> "–"."""
     return "–" if number is None else f"{number:,.0f}"
+
+
+def usd(dollars: float) -> str:
+    """Three figures at least: 12.345 -> "$12.35"; 0.00012345 -> "$0.000123"; 0 -> "$0"."""
+    if not dollars:
+        return "$0"
+    return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.{2 - math.floor(math.log10(dollars))}f}"
+
+
+def day(at: float) -> str:
+    """Seconds since the epoch -> "2026-11-30 14:05", UTC; "–" when not known."""
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%Y-%m-%d %H:%M") if at else "–"
 
 
 def duration(seconds: float) -> str:

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from kgsynth.errors import KgsynthError, RunError, TaskError
 from kgsynth.graph import ConceptGraph
 from kgsynth.ledger import Ledger
+from kgsynth.report.growth import growth
 from kgsynth.report.layout import layered
 from kgsynth.store import open_store
 from kgsynth.task import GRANULARITIES, Task
@@ -145,7 +146,9 @@ def graph(run: Run) -> tuple[Row | None, str]:
     try:
         store = open_store(url or f"sqlite:{run.path / 'graph.sqlite'}")
         try:
-            return _drawn(ConceptGraph(store), run.tasks or []), ""
+            opened = ConceptGraph(store)
+            drawn = _drawn(opened, run.tasks or [])
+            return drawn and {**drawn, "growth": growth(opened, run.ledger)}, ""
         finally:
             store.close()
     except (KgsynthError, ImportError, OSError) as error:

@@ -303,7 +303,3 @@ function startGraph({ nodes, edges, sources, tasks }) {
     timer = setTimeout(draw, 120);
   });
 }
-
-if (DATA.graph) startGraph(DATA.graph);
-redraws.push(drawCharts);
-startTheme();  // draws everything in the right colours

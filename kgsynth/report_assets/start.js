@@ -1,0 +1,3 @@
+if (DATA.graph) startGraph(DATA.graph);
+redraws.push(drawCharts, drawGrowth, drawCost);
+startTheme();  // draws everything in the right colours
