@@ -204,6 +204,10 @@ def test_the_same_snapshot_under_the_address_a_person_cites() -> None:
     assert page_of(tarball(FILES), "application/x-gzip", "https://github.com/ada/heaps").title == "ada/heaps"
 
 
+def test_a_snapshot_that_is_not_compressed() -> None:
+    assert page_of(gzip.decompress(tarball(FILES)), "application/x-tar", SNAPSHOT).source.licence == "MIT"
+
+
 def test_licences_in_folders_are_other_peoples() -> None:
     files = {**FILES, "licenses/numpy.txt": "GNU GENERAL PUBLIC LICENSE\nVersion 3, 29 June 2007"}
     assert page_of(tarball(files), "application/gzip", SNAPSHOT).source.licence == "MIT"

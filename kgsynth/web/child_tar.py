@@ -1,4 +1,4 @@
-"""Read in a child process (see child.py): the tar.gz snapshot of a repository -> its file names and the texts worth reading.
+"""Read in a child process (see child.py): the tar or tar.gz snapshot of a repository -> its file names and the texts worth reading.
 
 {"paths": [...], "files": [[path, text], ...], "stopped": why reading ended early or ""}. Nothing is written to disk. Links,
 devices and names that lead out of the folder are passed over; unpacked bytes, files and characters are bounded, so that
@@ -30,10 +30,11 @@ class Stopped(Exception):
 
 
 class Bounded(io.RawIOBase):
-    """The unpacked bytes of a gzip file, up to a number of them."""
+    """The unpacked bytes of a gzip file, or those of a plain one, up to a number of them."""
 
     def __init__(self, body: bytes, most: int) -> None:
-        self._inner, self._left = gzip.GzipFile(fileobj=io.BytesIO(body)), most
+        self._inner = gzip.GzipFile(fileobj=io.BytesIO(body)) if body.startswith(b"\x1f\x8b") else io.BytesIO(body)
+        self._left = most
 
     def readable(self) -> bool:
         return True

@@ -34,6 +34,7 @@ _DASHED_LINE = re.compile(
 )
 _BY_TYPE = {
     "text/html": "html", "application/xhtml+xml": "html", "text/markdown": "markdown", "text/x-markdown": "markdown",
+    "application/markdown": "markdown",
     "application/pdf": "pdf", "application/x-pdf": "pdf", "application/x-ipynb+json": "notebook",
 }  # fmt: skip
 _BY_NAME = {".md": "markdown", ".markdown": "markdown", ".ipynb": "notebook"}
@@ -57,7 +58,7 @@ def extract(fetched: Fetched) -> Page:
     kind = kind_of(fetched)
     if not kind:
         said = fetched.content_type.partition(";")[0].strip() or "unknown"
-        raise WebError(f"{fetched.url}: cannot read content of type {said}; only HTML, Markdown, text, PDF, notebooks and tar.gz snapshots",
+        raise WebError(f"{fetched.url}: cannot read content of type {said}; only HTML, Markdown, text, PDF, notebooks and tar snapshots",
                        cause="content type")  # fmt: skip
     page = _READERS[kind](fetched)
     if not page.source.text.strip():
@@ -70,7 +71,7 @@ def kind_of(fetched: Fetched) -> str:
     said = fetched.content_type.partition(";")[0].strip().lower()
     if b"%PDF-" in fetched.body[:1024] and said not in ("text/html", "text/markdown"):
         return "pdf"
-    if fetched.body.startswith(b"\x1f\x8b"):
+    if fetched.body.startswith(b"\x1f\x8b") or fetched.body[257:262] == b"ustar":
         return "snapshot"
     if said in ("application/pdf", "application/octet-stream", "") and _IS_HTML.match(fetched.body[:2048]):
         return "html"  # a page in place of the file: a log-in form, an apology

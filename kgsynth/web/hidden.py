@@ -42,6 +42,7 @@ _WHITE = re.compile(
 _CSS_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _SELECTOR = re.compile(r"^(\w*)([.#])([\w-]+)$")
 _NEVER = frozenset(("html", "body", "head"))  # hidden only until a script has run
+_MAY_HIDE = "//*[@hidden or @style or @color]"
 _OUT = "kgsynth-out"
 
 
@@ -51,7 +52,7 @@ def without_invisible(text: str) -> str:
     >>> without_invisible("ig\\u200bnore \\U000e0041me")
     'ignore me'
     """
-    if text.isascii() and text.isprintable():
+    if text.isascii() and text.replace("\n", " ").replace("\t", " ").replace("\r", " ").isprintable():
         return text
     if not _SUSPECT.search(text):
         return text
@@ -60,9 +61,11 @@ def without_invisible(text: str) -> str:
 
 def show_only(tree: HtmlElement) -> None:
     """Remove from a parsed page, in place, what a reader of it does not see; the text behind an element stays."""
-    out = list(_hidden(tree))
-    drop(tree, out)
+    drop(tree, list(_hidden(tree)))
     etree.strip_elements(tree, etree.Comment, etree.ProcessingInstruction, with_tail=False)
+    whole = tree.text_content()
+    if without_invisible(whole) is whole:
+        return
     for node in tree.iter():
         if node.text and (text := without_invisible(node.text)) is not node.text:
             node.text = text
@@ -80,11 +83,9 @@ def drop(tree: HtmlElement, nodes: list[HtmlElement]) -> None:
 
 def _hidden(tree: HtmlElement) -> Iterator[HtmlElement]:
     classes, ids = _hiding_rules(tree)
-    for node in tree.iter(etree.Element):
-        if node.tag in _NEVER or not node.attrib:
-            continue
+    for node in tree.xpath(_MAY_HIDE + ("|//*[@class or @id]" if classes or ids else "")):
         named = (node.get("class") or "").split()
-        if (
+        if node.tag not in _NEVER and (
             node.get("hidden") is not None
             or hides(node.get("style") or "")
             or _is_white(node)

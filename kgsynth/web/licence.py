@@ -115,6 +115,7 @@ _ITSELF = re.compile(
 _SOMEBODY_ELSES = frozenset("figure figcaption blockquote q cite pre code samp picture video audio".split())
 _BOX = re.compile(r"(?:^|[\s_-])(?:footer|foot|licen[cs]e\w*|copyright|copyleft|rights|colophon|legal|imprint)(?:$|[\s_-])", re.IGNORECASE)  # fmt: skip
 _OTHER_BOX = re.compile(r"(?:^|[\s_-])(?:comments?|gallery|thumb\w*|image\w*|caption|credits?|attribution|embed|card|media|quote)(?:$|[\s_-])", re.IGNORECASE)  # fmt: skip
+_MAY_BE_BOX = "//footer|//*[@role='contentinfo']|//*[(@class or @id) and not(self::html or self::body or self::main or self::article)]"
 _META = re.compile(r"(?:dc|dcterms)[.:](?:rights|license|rights\.license|rightsholder\.license)|licen[cs]e|cc:license|copyright|rights", re.IGNORECASE)  # fmt: skip
 _MEDIA_TYPE = re.compile(r"(?:Image|Video|Audio|Media)Object|Photograph|Comment|Review|Quotation|Person|Organization|ImageGallery", re.IGNORECASE)  # fmt: skip
 _SPDX_COMMENT = re.compile(r"SPDX-License-Identifier:\s{0,9}[\w.+-]{1,40}")
@@ -242,7 +243,7 @@ def _as_list(value: Any) -> list[Any]:
 def _boxes(tree: HtmlElement) -> Iterator[Declared]:
     """Links and sentences in footers and licence boxes."""
     last, seen = None, 0
-    for node in tree.iter("footer", "div", "section", "p", "span", "li", "ul", "td", "small", "a", "address"):
+    for node in tree.xpath(_MAY_BE_BOX):
         if seen == _BOXES:
             return
         if not _is_box(node) or (last is not None and last in node.iterancestors()):
