@@ -20,11 +20,12 @@ from kgsynth.errors import KgsynthError
 from kgsynth.grow.progress import GrowReport, Progress
 from kgsynth.grow.workers import owner_of, say_error, say_progress, say_report
 from kgsynth.run import RunFolder
-from kgsynth.stages import Run, grow_here, load_recipe
 
 
 def work(folder: str, number: int, offline: bool, on_progress: Callable[[Progress], None]) -> GrowReport:
     """Grow the graph of a run beside the run's other workers. Raises what `grow` raises."""
+    from kgsynth.stages import Run, grow_here, load_recipe  # takes seconds, in which the parent may go away
+
     recipe = load_recipe(Path(folder) / "config.toml")
     run = Run(recipe, RunFolder(folder), offline=offline)
     try:
