@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 STEPS = ("plan", "search", "read", "propose", "judge", "align", "commit")
 LINEAGES = 100_000  # kept of concepts that wait
+PASSING = {"timeout", "connection", "rate limit", "quota"}  # causes
 AT_ONCE = 1 << 14  # characters that are compared faster than handed to a thread
 
 
@@ -183,22 +184,31 @@ class Agents:
             read, lost = self._sorted_out([h.url for h in hits], answers, "unread")
             pages, copies = await _without_copies([*pages, *read])
             decisions += [*lost, *(_copy(dropped, kept, alike) for dropped, kept, alike in copies)]
+        if not pages and decisions:
+            self._only_for_now(decisions)
         self.counts["pages"] += len(pages)
         return {"pages": tuple(pages), "decisions": tuple(decisions)}
 
     def _sorted_out(
         self, asked: Sequence[str], answers: Sequence[Any], outcome: str
     ) -> tuple[list[Any], tuple[Decision, ...]]:
-        """(answers, decisions about what failed); anything but a WebError is raised."""
+        """(answers, decisions about what failed); anything but a WebError is raised, and what an offline run misses."""
         lost: list[Decision] = []
         for what, answer in zip(asked, answers, strict=True):
-            if isinstance(answer, WebError):
+            if isinstance(answer, WebError) and answer.cause != "offline":
                 self.counts[ERROR + answer.cause] += 1
                 evidence = (("cause", answer.cause),)
                 lost.append(Decision(kind="drop", subject=what, outcome=outcome, reason=str(answer), evidence=evidence))
             elif isinstance(answer, BaseException):
                 raise answer
         return [a for a in answers if not isinstance(a, WebError)], tuple(lost)
+
+    def _only_for_now(self, decisions: Sequence[Decision]) -> None:
+        """Raises WebError when none of the pages could be read for reasons that may pass: the concept is tried again later."""
+        lost = [d for d in decisions if d.outcome == "unread"]
+        causes = {dict(d.evidence)["cause"] for d in lost}
+        if lost and causes <= PASSING:
+            raise WebError(f"none of {len(lost)} pages could be read; the last: {lost[-1].reason}", causes.pop())
 
     async def propose(self, state: State) -> dict[str, Any]:
         """Proposals that a page supports; the others are recorded."""
@@ -268,7 +278,7 @@ class Agents:
         """The change with the subject's own judgement and the frontier items it leads to."""
         concept, item = state.concept, state.item
         finer = len({c.id for c in change.concepts} - {concept.id})
-        outcome = "expand" if finer else "atomic"
+        outcome = "expand" if finer else "atomic" if state.pages else "unknown"
         reason = f"researched: {finer or 'no'} finer concepts are supported by {len(state.pages)} pages read"
         judged = replace(concept, atomic=not finer if state.pages else None, atomic_reason=reason)
         deeper = item.depth + 1 < self.max_depth  # else they are there, but not researched

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from kgsynth.concept import Decision, SourceSpan
 from kgsynth.llm.questions import Proposal
 from kgsynth.web import Page
-from kgsynth.web.screen import is_clean
+from kgsynth.web.screen import commands, is_clean
 
-AROUND = 200  # characters on either side of a quote that are looked at too
+AROUND = 200  # characters on either side of a quote: the sentence that it may be a part of
 
 
 def support(proposal: Proposal, pages: Sequence[Page]) -> tuple[Page, SourceSpan] | Decision:
@@ -18,11 +18,16 @@ def support(proposal: Proposal, pages: Sequence[Page]) -> tuple[Page, SourceSpan
     if found is None:
         return _refused(proposal, "unsupported", "quote not on the page")
     page, start, end = found
-    text = page.source.text
     told = " ".join((proposal.name, proposal.definition, *proposal.aliases))
-    if not is_clean(told) or not is_clean(text[max(0, start - AROUND) : end + AROUND]):
+    if not is_clean(told) or _is_order(page.source.text, start, end):
         return _refused(proposal, "hostile", f"{page.url} gives orders to its reader where it was quoted")
     return page, page.source.span(start, end)
+
+
+def _is_order(text: str, start: int, end: int) -> bool:
+    """Whether a part of text[start:end] belongs to a sentence that gives orders."""
+    first = max(0, start - AROUND)
+    return any(first + a < end and first + b > start for a, b, _ in commands(text[first : end + AROUND]))
 
 
 def _refused(proposal: Proposal, outcome: str, reason: str) -> Decision:

@@ -213,6 +213,8 @@ class _Loop:
         except LeaseError:  # another worker has taken the concept over, or is done with it
             self.agents.counts["overtaken"] += 1
         except (LLMReplyError, WebError) as error:  # of this concept; any other ends the run, which can be resumed
+            if isinstance(error, WebError) and error.cause == "offline":
+                raise
             self._failed(item, error)
         else:
             self._researched(result)
