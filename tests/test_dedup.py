@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import kgsynth.dedup
 from kgsynth.concept import Concept
-from kgsynth.dedup import Alignment, Dedup, DedupConfig, is_identifier, is_typo, relation, tidied
+from kgsynth.dedup import Alignment, Dedup, DedupConfig, definitions, names
+from kgsynth.dedup.names import is_identifier, is_typo, relation, tidied
 from kgsynth.embed import Embedder, HashingEmbedder, open_embedder
 from tests.dedup_pairs import PAIRS
 
@@ -47,7 +47,8 @@ def align(embedder: Embedder, known: Sequence[Concept], new: Concept) -> Alignme
 
 
 def test_docstrings_hold() -> None:
-    assert doctest.testmod(kgsynth.dedup).failed == 0
+    assert doctest.testmod(names).attempted > 0
+    assert doctest.testmod(names).failed == doctest.testmod(definitions).failed == 0
 
 
 @pytest.mark.parametrize(
@@ -137,11 +138,18 @@ def test_synonyms_by_meaning_and_what_is_left_to_a_judge(minilm: Embedder) -> No
     assert dict(found.decision.evidence)["neighbour"] == "hash table"
     assert found.similarity > 0.87
     assert found.concept.aliases == ("hash map",)
-    left, right = concept("left join", "Keeps every row of the left table."), concept("right join", "Keeps every row of the right table.")  # fmt: skip
-    doubtful = align(minilm, [left], right)
+    left, right = (concept(f"{side} join", f"Keeps every row of the {side} table.") for side in ("left", "right"))
+    apart = align(minilm, [left], right)
+    assert (apart.match, apart.needs_judge) == (None, [])
+    assert dict(apart.decision.evidence)["names"] == "opposite"
+    known = concept(
+        "formatted string literal", "A string literal prefixed with f that holds replacement fields in braces."
+    )
+    other = concept("f-string literal", "String literal with the prefix f whose braces hold fields that are replaced.")
+    doubtful = align(minilm, [known], other)
     assert doubtful.match is None
-    assert [(c, s > 0.9) for c, s in doubtful.needs_judge] == [(left, True)]
-    assert dict(doubtful.decision.evidence)["uncertain"] == ("left join",)
+    assert [(c, s > 0.85) for c, s in doubtful.needs_judge] == [(known, True)]
+    assert dict(doubtful.decision.evidence)["uncertain"] == ("formatted string literal",)
 
 
 def test_names_with_structure() -> None:
@@ -158,7 +166,12 @@ def test_names_with_structure() -> None:
     ):
         assert not is_identifier(name), name
     assert relation("linked list", "doubly linked list") == "narrower"
-    assert relation("left join", "right join") == "sibling"
+    assert relation("left join", "right join") == "opposite"
+    assert relation("insertion sort", "merge sort") == "sibling"
+    assert relation("linear model", "non-linear model") == "opposite"
+    assert relation("microeconomics", "macroeconomics") == "opposite"
+    assert relation("type I error", "type II error") == "digits"
+    assert relation("codon usage", "codon usage analysis") == "wordier"
     assert relation("L1 norm", "L2 norm") == "digits"
     assert relation("hash map", "hash table") == "open"
     assert relation("merge", "heapq.merge") == "identifier"

@@ -1,0 +1,397 @@
+"""The rules, in their order. See the package for what they are about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgsynth.concept import Concept, Decision, name_key
+from kgsynth.dedup.definitions import NONE, Overlap
+from kgsynth.dedup.known import Known, Vectors
+from kgsynth.dedup.names import (  # fmt: skip
+    abbreviations,
+    has_acronym,
+    is_code,
+    is_identifier,
+    is_typo,
+    relation,
+    spelling_forms,
+    tidied,
+    typo_keys,
+    words_of,
+)
+from kgsynth.embed import Embedder
+from kgsynth.store.change import absorb
+
+FREE = ("open", "wordier")  # names that say nothing for or against
+
+
+@dataclass(frozen=True, kw_only=True)
+class DedupConfig:
+    """Thresholds ([grow.dedup] in a recipe): cosines of all-MiniLM-L6-v2, and shares of the words of definitions.
+
+    Chosen on the even pairs of `benchmarks/dedup_quality.py`; measured on the odd ones in docs/graph.md.
+    """
+
+    same: float = 0.87  # cosine of name and definition together: the same, unless a rule speaks against it
+    same_name: float = 0.6  # and of the names
+    same_definition: float = 0.8  # and of the definitions
+    different: float = 0.70  # below this a neighbour is not worth a judgement
+    sense: float = 0.36  # same name, one domain, definitions further apart than this: another meaning
+    sense_across: float = 0.55  # the same between two domains
+    sure: float = 0.55  # same name, one domain, definitions at least as close as this: nothing to confirm
+    sure_across: float = 0.75  # the same between two domains
+    acronym: float = 0.35  # an acronym that fits but whose definition is further away is another one's
+    typo: float = 0.60  # one wrong letter counts as an error only if the definitions are this close,
+    typo_shared: float = 0.3  # or share this much of their words
+    words: int = 3  # in common at least: a shorter definition is not enough to know a concept by
+    many_words: int = (
+        5  # in common, where one definition adds nothing to the other and names are free to differ: the same
+    )
+    shared: float = 0.7  # of all words by weight, where one definition adds nothing to the other: the same
+    mostly_shared: float = 0.8  # the same under names with one head
+    nearly_all: float = 0.9  # the same under names of which one has all words of the other
+    perhaps_shared: float = 0.5  # at least this: to be judged
+    neighbours: int = 5  # looked at
+    judged: int = 2  # neighbours put to a judge at most
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alignment:
+    """The answer for one candidate."""
+
+    match: Concept | None  # the equivalent concept in the graph, as it stands there
+    concept: (
+        Concept  # what to write: the match with the candidate's names added, or the candidate, with a sense if needed
+    )
+    decision: Decision  # which rule decided, on which evidence
+    similarity: float  # cosine to the match, or to the nearest neighbour; 0 when there is none
+    needs_judge: list[tuple[Concept, float]] = field(default_factory=list)  # uncertain neighbours, likeliest first
+    otherwise: Concept | None = (
+        None  # with a match to be confirmed (it is in needs_judge): what to write if it is not the same
+    )
+
+
+class Dedup:
+    """The concepts of a graph, indexed for `align`. Deterministic: depends on what was added in which order, only."""
+
+    def __init__(self, embedder: Embedder, config: DedupConfig = DedupConfig()) -> None:
+        self.config = config
+        self._known = Known(embedder)
+        self._semantic = not embedder.name.startswith("hashing")  # else cosines are about spelling: no vector rules
+
+    def __len__(self) -> int:
+        return len(self._known.concepts)
+
+    def add(self, *concepts: Concept) -> None:
+        """Index concepts, or what is new about known ones. Texts are embedded in one batch, unless `prepare` did so."""
+        self._known.add(concepts)
+
+    def forget(self, concept_ids: Iterable[str]) -> None:
+        """Concepts that are gone from the graph, removed or folded into others. Unknown ids are passed over."""
+        self._known.remove(concept_ids)
+
+    def vectors(self) -> tuple[list[str], NDArray[np.float32]]:
+        """(concept ids, their vectors [N, dim]) in the order in which they were added: name + definition, length 1."""
+        return self._known.near.vectors()
+
+    def prepare(self, candidates: Iterable[Concept]) -> None:
+        """Embed candidates ahead of `align`, in one batch. May run in another thread; saves time and changes nothing."""
+        self._known.embedded.concepts([tidied(c) for c in candidates])
+
+    def align(self, candidate: Concept) -> Alignment:
+        """Find the candidate's equivalent. Changes nothing: `add` the outcome once it is committed.
+
+        `needs_judge` of a match holds that match: the name is the same and the meaning might not be. It stands unless a
+        judge says that they differ; then `otherwise` is what to write. Without a match, nobody in `needs_judge` is the
+        same unless a judge says so.
+        """
+        query = _Query(tidied(candidate), self._known)
+        for rule in (self._by_key, self._by_acronym, self._by_spelling, self._by_definition, self._by_vector):
+            if (alignment := rule(query)) is not None:
+                return alignment
+        return self._new(query)
+
+    # the cascade
+
+    def _by_key(self, query: _Query) -> Alignment | None:
+        hits = self._known.keys.ids(query.candidate.keys)
+        key = name_key(query.candidate.name)
+        own = [i for i in hits if name_key(self._known.plain[i].name) == key]
+        if query.candidate.sense and query.candidate.id in own:
+            return self._match(query, query.candidate.id, "exact", "same name and sense")
+        for concept_id in query.nearest_first(own):
+            if self._same_sense(query, concept_id):
+                return self._match(query, concept_id, "exact", "same name", confirm=not self._surely(query, concept_id))
+        if own:
+            return self._by_definition(query) or self._other_sense(query, own)
+        for concept_id in query.nearest_first(hits):
+            if query.relation(concept_id) in (*FREE, "sibling") and self._same_sense(query, concept_id):
+                return self._match(query, concept_id, "alias", "one is an alias of the other")
+            query.doubt(concept_id)
+        return None
+
+    def _by_acronym(self, query: _Query) -> Alignment | None:
+        name = query.candidate.name
+        concepts = self._known.concepts
+        fits: list[str] = []
+        if has_acronym(name):
+            fits += [i for i in self._known.shortened.ids([name_key(name)]) if not has_acronym(concepts[i].name)]
+        fits += [i for i in self._known.keys.ids(abbreviations(name)) if has_acronym(concepts[i].name)]
+        near = [i for i in query.nearest_first(fits) if self._close(query, i, self.config.acronym)]
+        if len(near) == 1:
+            return self._match(query, near[0], "acronym", "one abbreviates the other")
+        for concept_id in near:
+            query.doubt(concept_id)
+        return None
+
+    def _by_spelling(self, query: _Query) -> Alignment | None:
+        name = query.candidate.name
+        if is_identifier(name):
+            return None
+        for concept_id in query.nearest_first(self._known.forms.ids(spelling_forms(name))):
+            if self._same_sense(query, concept_id):
+                return self._match(query, concept_id, "lexical", "a spelling of the same name")
+            query.doubt(concept_id)
+        for concept_id in self._known.typos.ids(typo_keys(name)):
+            if is_typo(name, self._known.plain[concept_id].name):
+                close = query.cosines(concept_id).get("definition", 0.0) if self._semantic else 0.0
+                if close >= self.config.typo or query.overlap(concept_id).shared >= self.config.typo_shared:
+                    return self._match(query, concept_id, "lexical", "one letter apart, with close definitions")
+                query.doubt(concept_id)
+        return None
+
+    def _by_definition(self, query: _Query) -> Alignment | None:
+        """The same definition, or one that is a part of the other, under names that do not exclude each other."""
+        if not query.candidate.definition:
+            return None
+        likely = [i for i in query.told_alike if self._tells_the_same(query, i)]
+        if len(likely) == 1:
+            whole = "the same definition" if query.overlap(likely[0]).same else "one definition is a part of the other"
+            return self._match(query, likely[0], "definition", whole)
+        for concept_id in likely or [i for i in query.told_alike if self._might_tell_the_same(query, i)]:
+            query.doubt(concept_id)
+        return None
+
+    def _by_vector(self, query: _Query) -> Alignment | None:
+        for concept_id in query.neighbours if self._semantic else ():
+            how, cosines = query.relation(concept_id), query.cosines(concept_id)
+            if cosines["similarity"] < self.config.different:
+                break
+            if how in FREE and self._means_the_same(cosines):
+                return self._match(query, concept_id, "vector", "name and definition mean the same")
+            if self._might_mean_the_same(query, concept_id, how, cosines):
+                query.doubt(concept_id)
+        return None
+
+    # what the rules ask
+
+    def _same_sense(self, query: _Query, concept_id: str) -> bool:
+        if is_identifier(query.candidate.name):
+            return True
+        concept = self._known.plain[concept_id]
+        if query.candidate.sense and concept.sense and name_key(query.candidate.sense) != name_key(concept.sense):
+            return False
+        if self._tells_the_same(query, concept_id):
+            return True
+        one_domain = query.candidate.domain == concept.domain
+        return self._close(query, concept_id, self.config.sense if one_domain else self.config.sense_across)
+
+    def _surely(self, query: _Query, concept_id: str) -> bool:
+        """Whether two concepts of one name are the same beyond doubt."""
+        if is_identifier(query.candidate.name) or self._tells_the_same(query, concept_id):
+            return True
+        one_domain = query.candidate.domain == self._known.plain[concept_id].domain
+        return self._close(query, concept_id, self.config.sure if one_domain else self.config.sure_across)
+
+    def _close(self, query: _Query, concept_id: str, least: float) -> bool:
+        """Not clearly different: a missing definition, or an embedder without meaning, is no evidence against."""
+        if not (self._semantic and query.candidate.definition and self._known.concepts[concept_id].definition):
+            return True
+        return query.cosines(concept_id)["definition"] >= least
+
+    def _tells_the_same(self, query: _Query, concept_id: str) -> bool:
+        """The same definition; or one that is a part of the other, under names that leave it open what they mean."""
+        overlap = query.overlap(concept_id)
+        if overlap.words < self.config.words or not (overlap.same or (overlap.part and overlap.agree)):
+            return False
+        if not self._may_be(query, concept_id):
+            return False
+        if overlap.same:
+            return True
+        how = query.relation(concept_id)
+        if query.is_named_by(concept_id, overlap.surplus):
+            return False
+        if how in FREE and overlap.words >= self.config.many_words:
+            return True
+        least = {"narrower": self.config.nearly_all, "sibling": self.config.mostly_shared}
+        return overlap.shared >= least.get(how, self.config.shared)
+
+    def _might_tell_the_same(self, query: _Query, concept_id: str) -> bool:
+        overlap = query.overlap(concept_id)
+        return (
+            overlap.words > 1
+            and overlap.part
+            and overlap.shared >= self.config.perhaps_shared
+            and self._may_be(query, concept_id)
+        )
+
+    def _may_be(self, query: _Query, concept_id: str) -> bool:
+        how = query.relation(concept_id)
+        return how not in {"digits", "opposite"} and not (how == "identifier" and self._is_code(query, concept_id))
+
+    def _is_code(self, query: _Query, concept_id: str) -> bool:
+        return is_code(query.candidate.name) or is_code(self._known.plain[concept_id].name)
+
+    def _means_the_same(self, cosines: dict[str, float]) -> bool:
+        return (
+            cosines["similarity"] >= self.config.same
+            and cosines.get("name", 0.0) >= self.config.same_name
+            and cosines.get("definition", 0.0) >= self.config.same_definition
+        )
+
+    def _might_mean_the_same(self, query: _Query, concept_id: str, how: str, cosines: dict[str, float]) -> bool:
+        return cosines["similarity"] >= self.config.same and how in (*FREE, "sibling")
+
+    # answers
+
+    def _match(self, query: _Query, concept_id: str, outcome: str, reason: str, *, confirm: bool = False) -> Alignment:
+        match, evidence = self._known.concepts[concept_id], query.evidence(concept_id)
+        similarity = query.cosines(concept_id)["similarity"]
+        return Alignment(
+            match=match, concept=absorb(match, query.candidate), similarity=similarity,
+            decision=_decision(query, outcome, reason, evidence),
+            needs_judge=[(match, similarity)] if confirm else [],
+            otherwise=self._with_sense(query, match) if confirm else None,
+        )  # fmt: skip
+
+    def _new(
+        self, query: _Query, outcome: str = "new", reason: str = "nothing in the graph means the same"
+    ) -> Alignment:
+        uncertain = query.uncertain[: self.config.judged]
+        nearest = uncertain[0] if uncertain else query.nearest(self._semantic)
+        evidence = query.evidence(nearest) if nearest else ()
+        if uncertain:
+            reason = "no rule says that it means the same as its neighbours, and nobody judged"
+            evidence += (("uncertain", tuple(self._known.concepts[i].name for i in uncertain)),)
+        free = tuple(a for a in query.candidate.aliases if name_key(a) not in self._known.keys)
+        return Alignment(
+            match=None, concept=replace(query.candidate, aliases=free), similarity=dict(evidence).get("similarity", 0.0),
+            decision=_decision(query, outcome, reason, evidence),
+            needs_judge=[(self._known.concepts[i], query.cosines(i)["similarity"]) for i in uncertain],
+        )  # fmt: skip
+
+    def _other_sense(self, query: _Query, own: list[str]) -> Alignment:
+        """The name is taken by other meanings: the candidate gets a sense, or is the known concept of that sense."""
+        query.candidate = self._with_sense(query, self._known.concepts[own[0]])
+        sense = query.candidate.sense
+        if query.candidate.id in self._known.concepts:
+            return self._match(query, query.candidate.id, "exact", f"same name and sense ({sense})")
+        return self._new(query, "sense", f"the name is taken by another meaning; this one is {sense!r}")
+
+    def _with_sense(self, query: _Query, other: Concept) -> Concept:
+        return replace(query.candidate, sense=query.candidate.sense or _qualifier(query.candidate, other))
+
+
+class _Query:
+    """One candidate on its way through the cascade; what is worked out about it is worked out once."""
+
+    def __init__(self, candidate: Concept, known: Known) -> None:
+        self.candidate, self._known = candidate, known
+        self.uncertain: list[str] = []
+        self._cosines: dict[str, dict[str, float]] = {}
+        self._overlaps: dict[str, Overlap] = {}
+        self._relations: dict[str, str] = {}
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        return self._known.embedded.concepts([self.candidate])[0]
+
+    @cached_property
+    def neighbours(self) -> list[str]:
+        """The nearest by name and definition, nearest first, ties in the order of insertion."""
+        if not self._known.concepts:
+            return []
+        return [i for i, _ in self._known.near.query(self.vectors.whole, 5)]
+
+    @cached_property
+    def told_alike(self) -> list[str]:
+        """Ids whose definitions share the most with the candidate's, the same ones first."""
+        text = self.candidate.definition
+        if not text:
+            return []
+        return self._known.definitions.having(text) or self._known.definitions.nearest(text, 5)
+
+    def nearest(self, semantic: bool) -> str | None:
+        return next(iter(self.neighbours if semantic else self.told_alike), None)
+
+    def relation(self, concept_id: str) -> str:
+        """What the two names say alone."""
+        if concept_id not in self._relations:
+            self._relations[concept_id] = relation(self.candidate.name, self._known.plain[concept_id].name)
+        return self._relations[concept_id]
+
+    def is_named_by(self, concept_id: str, words: Iterable[str]) -> bool:
+        """Whether a word tells the two names apart: it is in one of them (or within a word of it), and not in the other."""
+        names = [" ".join(words_of(name)) for name in (self.candidate.name, self._known.plain[concept_id].name)]
+        return any((word in names[0]) != (word in names[1]) for word in words if len(word) > 2)
+
+    def overlap(self, concept_id: str) -> Overlap:
+        if not self.candidate.definition:
+            return NONE
+        if concept_id not in self._overlaps:
+            self._overlaps[concept_id] = self._known.definitions.overlap(self.candidate.definition, concept_id)
+        return self._overlaps[concept_id]
+
+    def cosines(self, concept_id: str) -> dict[str, float]:
+        """ "similarity" of name and definition together, "name", and "definition" where both have one."""
+        if concept_id not in self._cosines:
+            ours, theirs = self.vectors, self._known.vectors[concept_id]
+            found = {"similarity": _cosine(ours.whole, theirs.whole), "name": _cosine(ours.name, theirs.name)}
+            if ours.definition is not None and theirs.definition is not None:
+                found["definition"] = _cosine(ours.definition, theirs.definition)
+            self._cosines[concept_id] = found
+        return self._cosines[concept_id]
+
+    def nearest_first(self, concept_ids: Sequence[str]) -> Sequence[str]:
+        if len(concept_ids) < 2:
+            return concept_ids
+        return sorted(dict.fromkeys(concept_ids), key=lambda i: -self.cosines(i)["similarity"])
+
+    def doubt(self, concept_id: str) -> None:
+        if concept_id not in self.uncertain:
+            self.uncertain.append(concept_id)
+
+    def evidence(self, concept_id: str) -> tuple[tuple[str, Any], ...]:
+        """The neighbour, what the names say, and every score there is."""
+        shared = self.overlap(concept_id)
+        told = (("shared words", round(shared.shared, 4)),) if shared.words else ()
+        how = (("neighbour", self._known.concepts[concept_id].name), ("names", self.relation(concept_id)))
+        return how + tuple(self.cosines(concept_id).items()) + told
+
+
+def _cosine(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
+    return round(float(a @ b), 4)
+
+
+def _decision(query: _Query, outcome: str, reason: str, evidence: tuple[tuple[str, Any], ...]) -> Decision:
+    return Decision(kind="dedup", subject=query.candidate.name, outcome=outcome, reason=reason, evidence=evidence)
+
+
+STOPWORDS = frozenset(
+    "with that this from which into when where only other more used uses using each than them they".split()
+)
+
+
+def _qualifier(candidate: Concept, other: Concept) -> str:
+    """A sense that tells the candidate from `other`: its domain, else the first telling words of its definition."""
+    if name_key(candidate.domain) != name_key(other.domain):
+        return candidate.domain
+    words = [w for w in re.findall(r"[a-z]+", candidate.definition.lower()) if len(w) > 3 and w not in STOPWORDS]
+    return " ".join([w for w in words if w not in name_key(candidate.name).split()][:2]) or "other"
