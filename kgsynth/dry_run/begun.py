@@ -11,9 +11,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from kgsynth.errors import KgsynthError
-from kgsynth.ledger import Ledger, Spend
+from kgsynth.ledger import Spend
 from kgsynth.stages import Recipe
 from kgsynth.store import open_store
+from kgsynth.summary import paid
 from kgsynth.web.providers import REGISTRY, ProviderConfig
 
 
@@ -25,7 +26,7 @@ class Begun:
     waiting: int = 0  # with those that a stopped worker had in hand
     concepts: int = 0
     spent: Spend = Spend()  # by all stages: calls and tokens of models, dollars of everything
-    growing: Spend = Spend()  # by models, in the stage "grow"
+    growing: Spend = Spend()  # the same in the stage "grow"
     problem: str = ""  # why the store was not looked at
 
     @property
@@ -43,37 +44,24 @@ def look(recipe: Recipe) -> tuple[Begun, dict[int, int]]:
     """(what the run has done, depth -> concepts that wait)."""
     fresh = {0: len(recipe.grow.seeds)}
     url, path = recipe.store.url, recipe.run.folder / "graph.sqlite"
-    spent, growing = _spent(recipe.run.folder / "ledger.sqlite")
-    paid = Begun(spent=spent, growing=growing)
+    by_stage = paid(recipe.run.folder / "ledger.sqlite")
+    begun = Begun(spent=sum(by_stage.values(), Spend()), growing=by_stage.get("grow", Spend()))
     if "://" in url:
-        return replace(paid, problem=f"{url} is not asked in a dry run; planned as a new run"), fresh
+        return replace(begun, problem=f"{url} is not asked in a dry run; planned as a new run"), fresh
     if not url and not path.exists():
-        return paid, fresh
+        return begun, fresh
     try:
         with closing(open_store(url or f"sqlite:{path}")) as store:
             counts, concepts = store.frontier(), store.state()["concepts"]
             waiting = Counter(item.depth for item in store.waiting())
     except KgsynthError as error:
-        return replace(paid, problem=str(error)), fresh
+        return replace(begun, problem=str(error)), fresh
     if not concepts:
-        return paid, fresh
+        return begun, fresh
     if held := counts["waiting"] + counts["leased"] - waiting.total():
         waiting[min(waiting, default=0)] += held
-    begun = replace(paid, researched=counts["done"], waiting=waiting.total(), concepts=concepts)
+    begun = replace(begun, researched=counts["done"], waiting=waiting.total(), concepts=concepts)
     return begun, dict(waiting)
-
-
-def _spent(path: Path) -> tuple[Spend, Spend]:
-    """(by all stages: calls and tokens of models, dollars of everything; by models in the stage "grow")."""
-    total, growing = Spend(), Spend()
-    for row in Ledger(path, readonly=True).rows() if path.exists() else ():
-        if row["kind"] != "llm":
-            total += Spend(usd=row["usd"])
-            continue
-        paid = Spend(**{key: row[key] for key in Spend.__dataclass_fields__})
-        total += paid
-        growing += paid if row["stage"] == "grow" else Spend()
-    return total, growing
 
 
 def missing(recipe: Recipe) -> list[str]:

@@ -182,9 +182,14 @@ def branches(skeleton: Skeleton, ledger: Sequence[Row]) -> Row:
         "largest": max((row["concepts"] for row in rows), default=0),
         "alone": sum(row["alone"] for row in rows),
         "fat": rows if few else rows[:BRANCHES],
-        "thin": [] if few else rows[: -BRANCHES - 1 : -1],
+        "thin": [] if few else sorted(rows, key=_thin)[:BRANCHES],
         "paid": any(row["calls"] for row in rows),
     }
+
+
+def _thin(row: Row) -> tuple[Any, ...]:
+    """Of equally thin ones first those that need not be so: their concepts are not atomic."""
+    return row["concepts"], row["atomic"] or 0.0, row["name"]
 
 
 def _branch(
@@ -222,6 +227,8 @@ def _by_concept(ledger: Sequence[Row]) -> tuple[Mapping[str, float], Mapping[str
 
 def refused(decisions: Sequence[Decision], names: Mapping[str, str]) -> list[Row]:
     """What did not get into the graph, most frequent first: what, count, the commonest reason, examples."""
+    left_out = {d.subject: str(name) for d in decisions if d.kind == "drop" and (name := dict(d.evidence).get("name"))}
+    names = {**left_out, **names}
     found: dict[str, list[Decision]] = defaultdict(list)
     for decision in decisions:
         if what := _refusal(decision):
