@@ -187,10 +187,15 @@ class _Loop:
                 return True
             if self.graph.store.release(self.owner):  # failed ones, once more
                 continue
-            if not (self.patient and self.graph.store.frontier()["leased"]):
+            if not (self.patient and self._is_unfinished()):
                 return False
             self._show()
             await asyncio.sleep(POLL)
+
+    def _is_unfinished(self) -> bool:
+        """Others are at work, or have just added what can be leased by now."""
+        now = self.graph.store.frontier()
+        return bool(now["leased"] + now["waiting"])
 
     def _lease(self) -> list[FrontierItem]:
         """For free places, some at a time."""
