@@ -186,7 +186,9 @@ def _grow(run: Run) -> None:
     from kgsynth.stages import grow_graph
 
     print(f"grow: brain is {run.llm.name}, graph in {run.recipe.store.url or run.folder / 'graph.sqlite'}")
-    with growing(run.recipe.grow.max_concepts) as show:
+    paid = run.recipe.llm.kind == "openai" or run.recipe.web.providers
+    money = (lambda: run.ledger.total) if paid else None
+    with growing(run.recipe.grow.max_concepts, money=money, caps=run.recipe.llm.caps) as show:
         report = grow_graph(run, show)
     print("grow: " + ("was finished before" if report is None else report.describe()))
 

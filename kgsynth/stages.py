@@ -27,7 +27,7 @@ from typing import Any, Literal, TypeVar
 from kgsynth.annotate import annotate
 from kgsynth.config import RunConfig, build_all, read_toml
 from kgsynth.embed import Embedder, open_embedder
-from kgsynth.errors import BudgetError, ConfigError, RunError, TaskError, ValidationError
+from kgsynth.errors import ConfigError, RunError, TaskError, ValidationError
 from kgsynth.feedback import FeedbackConfig, to_learn
 from kgsynth.graph import ConceptGraph
 from kgsynth.grow.grow import GrowConfig, grow, plant
@@ -169,13 +169,10 @@ class Run:
             async with web as (search, fetcher):
                 yield search, Reader(SiteFetcher(fetcher) if config.providers else fetcher)
 
-    def _charge(self, provider: str, usd: float) -> None:
+    async def _charge(self, provider: str, usd: float) -> None:
         """A paid search, on the account of the concept that is researched. Raises BudgetError."""
-        price = Spend(calls=1, usd=usd)
-        number = self.ledger.reserve(price, stage="grow", model=provider, concept=CHARGED_TO.get(), kind="search")
-        if number is None:
-            raise BudgetError(f"[llm] max_usd = {self.recipe.llm.max_usd} is all set aside for requests in flight")
-        self.ledger.settle(number, price, "ok")
+        async with self.ledger.charge(Spend(calls=1, usd=usd), stage="grow", model=provider, concept=CHARGED_TO.get()):
+            return  # paid for whatever comes of it
 
     @cached_property
     def ledger(self) -> Ledger:

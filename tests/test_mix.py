@@ -315,7 +315,7 @@ def test_max_queries_hold_at_once_and_over_a_restart(tmp_path: Path) -> None:
 def test_no_paid_query_leaves_beyond_the_budget() -> None:
     left = [3]
 
-    def charge(provider: str, usd: float) -> None:
+    async def charge(provider: str, usd: float) -> None:
         assert (provider, usd) == ("brave", 0.005)
         if not left[0]:
             raise BudgetError("[llm] max_usd is reached")

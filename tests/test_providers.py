@@ -7,7 +7,6 @@ import json
 import logging
 import math
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import pytest
 from kgsynth.errors import BudgetError, ConfigError, WebError
 from kgsynth.web import Hit
 from kgsynth.web.archive import Archive
-from kgsynth.web.providers import REGISTRY, Line, ProviderConfig, register
+from kgsynth.web.providers import REGISTRY, Charge, Line, ProviderConfig, register
 from kgsynth.web.providers.api import Api, ProviderError, clean_text, clean_url
 from kgsynth.web.providers.arxiv import _terms
 from tests.search_server import KEY, PROTOCOLS, Reply, Request, SearchServer, docs_for
@@ -50,7 +49,7 @@ def search(
 
 
 async def _search(
-    config: ProviderConfig, query: str, k: int, max_kb: int = 2048, charge: Callable[[str, float], None] | None = None
+    config: ProviderConfig, query: str, k: int, max_kb: int = 2048, charge: Charge | None = None
 ) -> list[Hit]:
     async with httpx.AsyncHTTPTransport() as transport:
         line = Line(transport=transport, user_agent="kgsynth/test", max_kb=max_kb, charge=charge)
@@ -360,7 +359,7 @@ def test_a_long_slow_down_is_not_waited_for() -> None:
 def test_money_is_asked_for_before_every_request() -> None:
     spent: list[tuple[str, float]] = []
 
-    def charge(provider: str, usd: float) -> None:
+    async def charge(provider: str, usd: float) -> None:
         if len(spent) == 2:
             raise BudgetError("no more")
         spent.append((provider, usd))
@@ -375,10 +374,14 @@ def test_money_is_asked_for_before_every_request() -> None:
 
 def test_exa_s_price_depends_on_the_results() -> None:
     spent: list[float] = []
+
+    async def charge(provider: str, usd: float) -> None:
+        spent.append(usd)
+
     with SearchServer(lambda request: PROTOCOLS["exa"](request, docs_for("exa", 5))) as server:
         for price, k in ((None, 5), (None, 15), (2.0, 15)):
             config = ProviderConfig(name="exa", base_url=server.url, usd_per_1k=price)
-            asyncio.run(_search(config, "merge sort", k, charge=lambda _, usd: spent.append(usd)))
+            asyncio.run(_search(config, "merge sort", k, charge=charge))
     assert spent == pytest.approx([0.007, 0.012, 0.002])
 
 

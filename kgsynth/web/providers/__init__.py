@@ -6,7 +6,7 @@ A provider is a SearchProvider built from a ProviderConfig and a Line. Keys come
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from kgsynth.web.archive import Archive
 
-Charge = Callable[[str, float], None]  # (provider, USD), called before a paid request leaves; may raise BudgetError
+Charge = Callable[[str, float], Awaitable[None]]  # (provider, USD), before a paid request leaves; may raise BudgetError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -158,7 +158,7 @@ class Api:
     async def _get(self, ask: Ask, price: float) -> bytes:
         """The body of a successful answer. A short "slow down" is waited for, once."""
         if self.line.charge is not None and price:
-            self.line.charge(self.name, price)
+            await self.line.charge(self.name, price)
         try:
             return await self._once(ask)
         except ProviderError as error:
