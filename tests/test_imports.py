@@ -112,7 +112,10 @@ def test_kernels_stand_alone(path: Path) -> None:
     assert not third_party, f"kernels may use torch and triton only, not {third_party}"
 
 
-HEAVY = ("torch", "neo4j", "langgraph", "trafilatura", "openai", "sentence_transformers", "transformers", "faiss")
+HEAVY = (
+    "torch", "neo4j", "langgraph", "trafilatura", "openai", "sentence_transformers", "transformers", "faiss", "pypdfium2",
+    "charset_normalizer",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(("module", "heavy"), [("kgsynth", HEAVY), ("kernels", ("triton",)), ("kgsynth.cli", HEAVY)])

@@ -21,7 +21,7 @@ _NO_GLYPH = (
     *range(0xFFF9, 0xFFFC), 0xFFFE, 0xFFFF, *range(0x1D173, 0x1D17B), *range(0xD800, 0xE000), *range(0xE0000, 0xE0200),
 )  # fmt: skip
 _REMOVED = dict.fromkeys(_NO_GLYPH) | {0x0C: "\n", 0x85: "\n", 0x2028: "\n", 0x2029: "\n"}
-_SUSPECT = re.compile(f"[{''.join(map(re.escape, map(chr, _REMOVED)))}\u200c\u200d]")
+_SUSPECT = frozenset(map(chr, _REMOVED)) | {"\u200c", "\u200d"}
 _JOINERS = re.compile("[\u200c\u200d]{2,}|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])")
 
 _HIDING = re.compile(
@@ -52,9 +52,7 @@ def without_invisible(text: str) -> str:
     >>> without_invisible("ig\\u200bnore \\U000e0041me")
     'ignore me'
     """
-    if text.isascii() and text.replace("\n", " ").replace("\t", " ").replace("\r", " ").isprintable():
-        return text
-    if not _SUSPECT.search(text):
+    if _SUSPECT.isdisjoint(text):
         return text
     return _JOINERS.sub("", text.translate(_REMOVED))
 

@@ -115,7 +115,9 @@ _ITSELF = re.compile(
 _SOMEBODY_ELSES = frozenset("figure figcaption blockquote q cite pre code samp picture video audio".split())
 _BOX = re.compile(r"(?:^|[\s_-])(?:footer|foot|licen[cs]e\w*|copyright|copyleft|rights|colophon|legal|imprint)(?:$|[\s_-])", re.IGNORECASE)  # fmt: skip
 _OTHER_BOX = re.compile(r"(?:^|[\s_-])(?:comments?|gallery|thumb\w*|image\w*|caption|credits?|attribution|embed|card|media|quote)(?:$|[\s_-])", re.IGNORECASE)  # fmt: skip
-_MAY_BE_BOX = "//footer|//*[@role='contentinfo']|//*[(@class or @id) and not(self::html or self::body or self::main or self::article)]"
+_MAY_BE_BOX = "//footer|//*[@role='contentinfo']|//*[not(self::html or self::body or self::main or self::article) and ({})]".format(
+    " or ".join(f"contains(concat(@class, ' ', @id), '{part}')" for part in "oot icen opyr opyl ights oloph egal mprint".split())
+)  # fmt: skip
 _META = re.compile(r"(?:dc|dcterms)[.:](?:rights|license|rights\.license|rightsholder\.license)|licen[cs]e|cc:license|copyright|rights", re.IGNORECASE)  # fmt: skip
 _MEDIA_TYPE = re.compile(r"(?:Image|Video|Audio|Media)Object|Photograph|Comment|Review|Quotation|Person|Organization|ImageGallery", re.IGNORECASE)  # fmt: skip
 _SPDX_COMMENT = re.compile(r"SPDX-License-Identifier:\s{0,9}[\w.+-]{1,40}")
