@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from kgsynth.errors import RunError
@@ -19,13 +20,20 @@ EVALUATIONS = (
 def annotate(store: GraphStore, folder: Path, tasks: Iterable[Task]) -> int:
     """Put a run's tasks into its graph, with the pass rates the trainer has written by now. Doing it again changes nothing.
 
-    Returns how many were new or known differently. Raises RunError when a file of the trainer is damaged.
+    A pass rate that another run on the same graph has measured of the same task stays until this one measures it too. Returns how many were new or known differently. Raises RunError when a file of the trainer is damaged.
     """
     known = {task.id: task for task in store.tasks()}
-    new = [record for record in records(folder, tasks) if known.get(record.id) != record]
+    told = (_with_rate(record, known.get(record.id)) for record in records(folder, tasks))
+    new = [record for record in told if known.get(record.id) != record]
     if new:
         store.put_tasks(new)
     return len(new)
+
+
+def _with_rate(record: TaskRecord, known: TaskRecord | None) -> TaskRecord:
+    if record.pass_rate is not None or known is None:
+        return record
+    return replace(record, pass_rate=known.pass_rate, attempts=known.attempts, policy=known.policy)
 
 
 def records(folder: Path, tasks: Iterable[Task]) -> Iterator[TaskRecord]:

@@ -314,7 +314,7 @@ class _Known:
             why = f"is mastered; {len(ahead)} of its {len(finer)} finer concepts are still to be learnt"
             return self._says(concept_id, "finer", why, others=ahead)
         if left:
-            return self._says(concept_id, "keep", f"is mastered, but {len(left)} finer ones are out of reach so far")
+            return self._says(concept_id, "keep", "is mastered, but what is finer is out of reach so far")
         if against := self._against(concept_id):
             return self._says(concept_id, "keep", f"is mastered, but {against}")
         why = f"is mastered, and {'so are all its finer concepts' if finer else 'nothing finer is known'}"
