@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -40,7 +41,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, _interrupted)
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     try:
-        say_report(work(args.folder, args.number, args.offline, say_progress))
+        say_report(work(args.folder, args.number, args.offline, _show))
     except KgsynthError as error:
         say_error(error)
         return 1
@@ -55,6 +56,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--offline", action="store_true", help="answer from the caches only")
     parser.add_argument("number", type=int, help="which of the run's workers this is, from 0; two must not share one")
     return parser
+
+
+def _show(progress: Progress) -> None:
+    """Nobody listens once the parent is gone, and then we are told to stop anyway."""
+    with contextlib.suppress(BrokenPipeError):
+        say_progress(progress)
 
 
 def _interrupted(*_: object) -> None:
