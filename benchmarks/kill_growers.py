@@ -44,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         expected, calm = undisturbed(there, args)
         stores = ("sqlite", "neo4j") if args.store == "both" else (args.store,)
         found = {store: disturbed(there, args, store, expected, calm) for store in stores}
-    wrong = {f"{store}: {name}": n for store, result in found.items() for name, n in result["must be 0"].items() if n}
+    must_be_0 = {"undisturbed": checks.of_the_meaning(calm, there), **{s: r["must be 0"] for s, r in found.items()}}
+    wrong = {f"{run}: {name}": n for run, counts in must_be_0.items() for name, n in counts.items() if n}
     SCREEN.print(table(found))
     print(json.dumps({"concepts": args.concepts, "undisturbed_calls": expected, **found, "wrong": wrong}))
     return int(bool(wrong))
@@ -111,7 +112,9 @@ def table(found: dict[str, dict[str, Any]]) -> Table:
 def _words(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{n} {name}" for name, n in value.items())
-    return "; ".join(value) if isinstance(value, list) else str(value)
+    if isinstance(value, list):
+        return "; ".join(value) or "none"
+    return "0" if value is None else str(value)
 
 
 def say(text: str) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import time
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,9 +16,12 @@ import pytest
 from benchmarks import kill_growers
 from benchmarks.growers import checks
 from benchmarks.growers.killing import POLL, last_words, start
-from benchmarks.growers.world import make_world
+from benchmarks.growers.world import Meaning, make_world
+from kgsynth.concept import Concept, Edge
 from kgsynth.errors import StoreError
-from kgsynth.store import local
+from kgsynth.ledger import Ledger, Spend
+from kgsynth.store import Change, FrontierItem, local
+from kgsynth.store.embedded import EmbeddedStore
 from kgsynth.store.maven import LTS, fetch
 
 
@@ -24,6 +30,45 @@ def run(capsys: pytest.CaptureFixture[str], store: str, *arguments: str) -> dict
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (code, found["wrong"]) == (0, {}), found
     return found[store]
+
+
+def test_the_graph_is_looked_at_closely(tmp_path: Path) -> None:
+    world = make_world(tmp_path, concepts=5, seed=1, delay=0.0)
+    top, one, two = (Concept(name=world.taxonomy[i].label, domain="d") for i in ("m0", "m1", "m2"))
+    again = Concept(name=world.taxonomy["m1"].synonyms[0], domain="d")
+    calm = Meaning(
+        of={"a": "m0", "b": "m1", "c": "m3"}, edges={("m0", "m1"), ("m0", "m2"), ("m0", "m3")}, refused=set()
+    )
+    with EmbeddedStore(":memory:") as store:
+        queued = tuple(FrontierItem(concept=c.id, depth=0) for c in (top, one, two))
+        edge = Edge(parent=top.id, child=again.id)
+        store.commit(Change(concepts=(top, one, two, again), edges=(edge,), enqueue=queued, done=(two.id,)))
+        for keyword in "xy":
+            told = replace(top, keywords=(keyword,))
+            store.commit(Change(concepts=(told,), done=(top.id,), note=f"research of {top.name}"))
+        store.lease(1, "me", 60)
+        found = checks.of_the_graph(store, world, calm)
+    assert {name: n for name, n in found.items() if n} == {
+        "duplicates by meaning": 1, "researched twice": 1, "done without research": 1, "concepts lost": 1,
+        "concepts from nowhere": 1, "edges lost": 2, "vectors lost": 4, "leases left": 1,
+    }  # fmt: skip
+
+
+def test_the_ledger_is_looked_at_closely(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.sqlite")
+    for _ in range(3):
+        number = ledger.reserve(Spend(calls=1), stage="grow", model="m")
+        assert number is not None
+        ledger.settle(number, Spend(calls=1, prompt_tokens=5), "ok", key="k", reply="yes")
+    ledger.reserve(Spend(calls=1), stage="grow", model="m")
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite")) as db, db:
+        db.execute("UPDATE total SET calls = calls + 1 WHERE by = 'stage'")
+    found, _ = checks.of_the_ledger(tmp_path / "ledger.sqlite", seen=2, again=1)
+    assert {name: n for name, n in found.items() if n} == {
+        "sums of the ledger": 2, "reserved at the end": 1, "answers nobody gave": 1, "answered again, not in flight": 1,
+        "answers paid twice": 2,
+    }  # fmt: skip
+    assert checks.of_the_ledger(tmp_path / "ledger.sqlite", seen=9, again=0)[0]["calls not in the ledger"] == 6
 
 
 @pytest.mark.slow

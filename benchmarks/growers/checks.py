@@ -21,6 +21,12 @@ from kgsynth.store import GraphStore, Operation
 RESEARCH = "research of "
 
 
+def of_the_meaning(grown: Meaning, world: World) -> dict[str, int]:
+    """A graph against the whole truth."""
+    meant = set(grown.of.values())
+    return {"duplicates": len(grown.of) - len(meant), "concepts missing": len(world.taxonomy) - len(meant)}
+
+
 def of_the_graph(store: GraphStore, world: World, calm: Meaning) -> dict[str, int]:
     """`calm`: what an undisturbed run has made of the same world. Lost edges: those that were not refused for a cycle either."""
     concepts, ends = store.concepts(), [(e.parent, e.child) for e in store.edges()]
@@ -100,14 +106,17 @@ def sums_off(ledger: Ledger, rows: Iterable[dict[str, Any]]) -> int:
     """Totals, by stage, concept and model and in all, that are not the sums of the rows."""
     rows = list(rows)
     said = {"stage": ledger.by_stage(), "concept": ledger.by_concept(), "model": ledger.by_model()}
-    off = 0
+    off = int(_unlike(sum(map(_own, rows), Spend()), ledger.total))
     for by, totals in said.items():
         sums: dict[str, Spend] = {}
         for row in rows:
-            own = spend(row[name] for name in Spend.__dataclass_fields__)
-            sums[row[by]] = sums.get(row[by], Spend()) + own
+            sums[row[by]] = sums.get(row[by], Spend()) + _own(row)
         off += sum(_unlike(sums.get(name, Spend()), totals.get(name, Spend())) for name in {*sums, *totals})
-    return off + _unlike(sum(said["stage"].values(), Spend()), ledger.total)
+    return off
+
+
+def _own(row: dict[str, Any]) -> Spend:
+    return spend(row[name] for name in Spend.__dataclass_fields__)
 
 
 def _unlike(a: Spend, b: Spend) -> bool:
