@@ -90,6 +90,8 @@ class _Crew:
             *self.command, str(number), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=LINE
         )
         self.running[number] = process
+        if self.stopping:  # since it was asked for
+            self.stop()
         try:
             return await self._listen(number, process), await process.wait()
         finally:
