@@ -10,7 +10,7 @@ from benchmarks.taxonomy.noise import Noise, Told
 from benchmarks.taxonomy.score import Pair, Score
 from kgsynth.concept import Concept, Decision, name_key
 
-MATCHES = ("exact", "alias", "acronym", "lexical", "vector", "judge")
+NO_MATCH = ("new", "sense")  # outcomes of dedup that make a concept of its own
 
 
 @dataclass
@@ -93,7 +93,7 @@ class _Case:
     def _merged(self, told: Told, concept: str) -> str:
         """By which rule a proposal was taken for something else."""
         for decision in self._decisions(told):
-            if decision.kind == "dedup" and decision.outcome in MATCHES:
+            if decision.kind == "dedup" and decision.outcome not in NO_MATCH:
                 evidence = dict(decision.evidence)
                 into, how = evidence.get("neighbour", "?"), evidence.get("similarity", "")
                 return f" as {told.name!r} taken for {into!r} by rule {decision.outcome} {how} ({decision.reason})"
