@@ -39,7 +39,7 @@ def assert_ends(body: bytes, kind: str) -> None:
 # -- PDF ---------------------------------------------------------------------------------------------------------------
 
 PAGES = [
-    ["Stacks and Queues", "Journal of Lists 7", "1 Introduction",
+    ["Stacks and Queues", "Journal of Lists 7", "1 Introduction . . . . . . . . . 1", "2 Queues ........... 2", "1 Introduction",
      "A stack is a linear structure that gives back the item that was put on it last, as a pile of",
      "plates does. It is also called a LIFO queue in older text-", "books. See https://example.org/lists for more.", "1"],
     ["Stacks and Queues", "Journal of Lists 7", "2 Queues", "A queue is first in, first out.", "2"],
@@ -56,6 +56,7 @@ def test_a_pdf_in_full() -> None:
         (1, "Stacks and Queues"), (2, "1 Introduction"), (2, "2 Queues"), (2, "2.1 Deques"),
     ]  # fmt: skip
     assert "as a pile of plates does. It is also called a LIFO queue in older textbooks." in page.source.text
+    assert "....." not in page.source.text
     assert "Journal of Lists" not in page.source.text  # a running head
     assert [link.url for link in page.links] == ["https://example.org/lists"]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from lxml import etree
+from lxml.etree import Comment, ProcessingInstruction, strip_elements
 from lxml.html import HtmlElement
 
 _NO_GLYPH = (
@@ -60,7 +60,7 @@ def without_invisible(text: str) -> str:
 def show_only(tree: HtmlElement) -> None:
     """Remove from a parsed page, in place, what a reader of it does not see; the text behind an element stays."""
     drop(tree, list(_hidden(tree)))
-    etree.strip_elements(tree, etree.Comment, etree.ProcessingInstruction, with_tail=False)
+    strip_elements(tree, Comment, ProcessingInstruction, with_tail=False)
     whole = tree.text_content()
     if without_invisible(whole) is whole:
         return
@@ -76,7 +76,7 @@ def drop(tree: HtmlElement, nodes: list[HtmlElement]) -> None:
     for node in nodes:
         if node is not tree and isinstance(node.tag, str):
             node.tag = _OUT
-    etree.strip_elements(tree, _OUT, with_tail=False)
+    strip_elements(tree, _OUT, with_tail=False)
 
 
 def _hidden(tree: HtmlElement) -> Iterator[HtmlElement]:

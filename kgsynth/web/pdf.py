@@ -2,7 +2,7 @@
 
 Headings are those of the outline, found again as lines of their page; a PDF without an outline has only its title. Lines
 are joined to paragraphs, words that were divided at a line's end are put together, and lines that stand at the top or
-the bottom of most pages (running heads, page numbers) are left out.
+the bottom of most pages (running heads, page numbers) or lead to a page number by dots are left out.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _NUMBER = re.compile(
     r"^(?:chapter|section|appendix)?\s{0,3}(?:[\dA-Z]{1,3}(?:\.\d{1,3}){0,4}|[IVXLC]{1,6})[.:)]?\s{1,9}", re.IGNORECASE
 )
 _BULLET = re.compile(r"^(?:[•▪‣◦–—*-]|\(?\d{1,3}[.)]|\[\d{1,3}\]|\([a-z]\))\s")
+_LEADER = re.compile(r"(?:\s?\.){5,200}\s?[\divxlc]{1,8}$", re.IGNORECASE)  # a line of a table of contents
 _EDGE = 2  # lines at the top and the bottom of a page in which running heads are looked for
 
 
@@ -52,7 +53,11 @@ def read_pdf(body: bytes, url: str) -> PdfText:
 
 def _lines(page: str) -> list[str]:
     text = without_invisible(_DIVIDED.sub("", page))
-    return [line for line in (" ".join(line.split()) for line in text.splitlines()) if line]
+    return [
+        line
+        for line in (" ".join(line.split()) for line in text.splitlines())
+        if line and not _LEADER.search(line[-300:])
+    ]
 
 
 def _title(declared: str, pages: list[list[str]]) -> str:
