@@ -53,9 +53,18 @@ def make_graph(path: Path, *, concepts: int, seed: int = 0, hostile: bool = Fals
         made.append(Concept(name=name, domain=first.domain, definition=text, atomic=i > concepts // 3))
         parents = {first.id, *(c.id for c in rng.sample(made[: max(3, i // 6)], 1) if rng.random() < 0.15)}
         edges += [Edge(parent=p, child=made[-1].id, spans=(source.span(0, 60),)) for p in sorted(parents)]
-    decision = Decision(kind="dedup", subject="heap", outcome="alias", reason="same spelling")
+    close = (("neighbour", hostile_or("priority queue", hostile)), ("similarity", 0.81))
+    decisions = (
+        Decision(
+            kind="dedup", subject=hostile_or("heap", hostile), outcome="alias", reason="same name", evidence=close
+        ),
+        Decision(
+            kind="drop", subject=hostile_or("heaps", hostile), outcome="unsupported", reason="quote not on the page"
+        ),
+        Decision(kind="licence", subject=source.url, outcome=source.licence, reason=hostile_or("its footer", hostile)),
+    )
     store = open_store(f"sqlite:{path}")
-    store.commit(Change(sources=(source,), concepts=tuple(made), edges=tuple(edges), decisions=(decision,)))
+    store.commit(Change(sources=(source,), concepts=tuple(made), edges=tuple(edges), decisions=decisions))
     store.close()
     return made
 

@@ -130,7 +130,7 @@ def _growth_words(growth: data.Row) -> str:
         else ""
     )
     known = f"{count(supported - new)} were known already and gained a parent. " if supported else ""
-    return f"{said}{known}{count(refused)} other things were refused or left out." if refused else said + known
+    return f"{said}{known}Refused: {count(refused)}, see below." if refused else said + known
 
 
 def _cost_tiles(spent: data.Row) -> list[tuple[str, str, str]]:

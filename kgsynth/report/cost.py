@@ -119,7 +119,10 @@ def over_time(rows: Sequence[Row], born: Sequence[float]) -> Row | None:
         running[str(row.get("model") or "not recorded")] += spent
         if number % every == 0 or number == len(timed) - 1:
             minutes.append(round(clock(row["time"]), 3))
-            each.append(round(sum(running.values()) / max(1, bisect_right(born, row["time"])), 6))
+            there = (
+                len(born) if number == len(timed) - 1 else bisect_right(born, row["time"])
+            )  # the last one's are written later
+            each.append(round(sum(running.values()) / max(1, there), 6))
             for name in names:
                 curves[name].append(round(running[name], 6))
     return {"unit": unit, "minutes": minutes, "each": each, "models": curves, "resumed": resumed}

@@ -289,8 +289,13 @@ function startGraph({ nodes, edges, sources, tasks }) {
     if (event.key === "Escape") whole();
   });
   document.addEventListener("click", (event) => { if (!event.target.closest(".search")) byId("found").hidden = true; });
-  const start = nodes.findIndex((n) => "#" + n.id === location.hash);
-  select(start < 0 ? null : start);
+  const asked = () => nodes.findIndex((n) => "#" + n.id === location.hash);
+  addEventListener("hashchange", () => {
+    if (asked() < 0) return;
+    select(asked());
+    byId("concepts").scrollIntoView();
+  });
+  select(asked() < 0 ? null : asked());
   redraws.push(draw);
   plot.on("plotly_click", (event) => {
     const hit = event.points.find((p) => p.customdata !== undefined);
