@@ -198,7 +198,11 @@ class _Connection(BaseHTTPRequestHandler):
         self._send(*answer)
 
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        length = int(self.headers.get("Content-Length", 0))
+        body = self.rfile.read(length)
+        if len(body) < length:  # the client died while it was asking
+            self.close_connection = True
+            return
         if self.path != "/v1/chat/completions":
             self._send(404, "text/plain", f"no {self.path}")
             return
