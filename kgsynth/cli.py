@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgsynth import __version__
+from kgsynth.dedup_cli import add_dedup_command
 from kgsynth.errors import KgsynthError
 from kgsynth.feedback_cli import add_feedback_command
 from kgsynth.graph_cli import add_graph_commands
@@ -164,6 +165,7 @@ COMMANDS: list[Callable[[Any], None]] = [
     add_recipe_commands,
     add_feedback_command,
     add_graph_commands,
+    add_dedup_command,
     add_neo4j_commands,
     add_view_command,
 ]

@@ -31,6 +31,7 @@ from kgsynth.errors import ConfigError, RunError, TaskError, ValidationError
 from kgsynth.feedback import FeedbackConfig, to_learn
 from kgsynth.graph import ConceptGraph
 from kgsynth.grow.grow import GrowConfig, grow, plant
+from kgsynth.grow.on_ray import grow_on_ray
 from kgsynth.grow.progress import GrowReport, Progress
 from kgsynth.grow.workers import grow_in_processes
 from kgsynth.ledger import CHARGED_TO, Ledger, Spend
@@ -50,6 +51,7 @@ from kgsynth.web.corpus import Corpus, CorpusConfig, open_corpus
 from kgsynth.web.open import WebConfig, open_archive, open_web
 from kgsynth.web.read import Reader
 from kgsynth.web.sites import SiteFetcher
+from kgsynth.worker import report_of
 
 T = TypeVar("T")
 
@@ -251,8 +253,13 @@ async def _grow_everywhere(run: Run, on_progress: Callable[[Progress], None]) ->
     if config.processes == 1:
         return await grow_here(run, on_progress)
     plant(run.graph, config.seeds)
-    command = [sys.executable, "-m", "kgsynth.worker", str(run.folder.path), *(["--offline"] if run.offline else [])]
-    report = await grow_in_processes(command, config.processes, run.graph.store, run.owner, on_progress)
+    folder, store = str(run.folder.path.absolute()), run.graph.store
+    if config.on == "ray":
+        work = partial(report_of, folder, run.offline)
+        report = await grow_on_ray(work, config.processes, store, on_progress)
+    else:
+        command = [sys.executable, "-m", "kgsynth.worker", folder, *(["--offline"] if run.offline else [])]
+        report = await grow_in_processes(command, config.processes, store, run.owner, on_progress)
     run.graph.refresh()
     return report
 

@@ -15,7 +15,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from kgsynth.errors import KgsynthError
 from kgsynth.grow.progress import GrowReport, Progress
@@ -33,6 +35,11 @@ def work(folder: str, number: int, offline: bool, on_progress: Callable[[Progres
         return asyncio.run(grow_here(run, on_progress, owner=owner_of(run.owner, number), patient=True))
     finally:
         run.close()
+
+
+def report_of(folder: str, offline: bool, number: int) -> dict[str, Any]:
+    """What `work` did, as plain data: for workers that are not processes of ours."""
+    return asdict(work(folder, number, offline, lambda _: None))
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 from benchmarks.taxonomy.noise import NoiseConfig
 from benchmarks.taxonomy.server import Site, serving
-from kgsynth.errors import LLMError, WebError
+from kgsynth.errors import ConfigError, LLMError, WebError
 from kgsynth.graph import ConceptGraph
 from kgsynth.ledger import Ledger, Spend
 from kgsynth.stages import Recipe, grow_graph, open_run
@@ -132,3 +133,20 @@ def test_ctrl_c_stops_all_workers_and_the_same_command_goes_on(tmp_path: Path, c
         assert store.frontier()["leased"] == 0
         store.close()
         assert len(run_once(recipe)) == 12
+
+
+@pytest.mark.slow
+def test_ray_grows_what_one_process_grows(tmp_path: Path, cache: Path, site: Site) -> None:
+    pytest.importorskip("ray", reason="the extra `ray`")
+    alone = run_once(web_recipe(tmp_path, site, "alone"))
+    cluster = run_once(web_recipe(tmp_path, site, "cluster", "grow.processes=2", 'grow.on="ray"'))
+    assert {c.id for c in cluster} == {c.id for c in alone}
+    notes = Counter(o.note for o in cluster.store.operations() if o.note.startswith("research of "))
+    assert set(notes.values()) == {1}
+
+
+def test_ray_that_is_not_there_is_an_error_that_says_how_to_get_it(tmp_path: Path, cache: Path, site: Site) -> None:
+    if importlib.util.find_spec("ray"):
+        pytest.skip("Ray is installed")
+    with pytest.raises(ConfigError, match=r"kgsynth\[ray\]"):
+        run_once(web_recipe(tmp_path, site, "cluster", "grow.processes=2", 'grow.on="ray"'))
