@@ -234,7 +234,7 @@ def main() -> None:
         "--half", choices=("odd", "even", "both"), default="odd", help="which pairs (default: %(default)s)"
     )
     parser.add_argument(
-        "--pairs", type=int, default=700, help="synonyms taken from each taxonomy (default: %(default)s)"
+        "--pairs", type=int, default=600, help="synonyms taken from each taxonomy (default: %(default)s)"
     )
     parser.add_argument("--show", type=int, default=0, metavar="N", help="print N answers of each way to be wrong")
     parser.add_argument("--plot", type=Path, metavar="FILE.png")

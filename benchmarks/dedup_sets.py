@@ -12,19 +12,18 @@ The texts stay in their packages; nothing of them is copied into this repository
 from __future__ import annotations
 
 import csv
-import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgsynth.concept import Concept, name_key
+from kgsynth.concept import Concept, name_key, text_hash
 from kgsynth.errors import ConfigError
 from tests.dedup_pairs import HARD, PAIRS
 
 WORDNET = Path("/usr/share/wordnet/data.noun")
-DISTRACTORS = 4_000  # nouns of WordNet that are in the graph besides
+DISTRACTORS = 2_000  # nouns of WordNet that are in the graph besides
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,34 +61,43 @@ class Entry:
 Taxonomy = Mapping[str, Entry]
 
 
-def labelled(*, synonyms: int = 700, others: int = 230, distractors: int = DISTRACTORS) -> Labelled:
+def labelled(*, synonyms: int = 600, others: int = 200, distractors: int = DISTRACTORS) -> Labelled:
     """All sources together: up to `synonyms` pairs of synonyms from each taxonomy, and `others` of each kind of different ones.
 
     Nothing in the graph bears a name that a candidate of another source has: it might well be the same concept.
     """
-    hand, one = hand_pairs(), taxonomy_pairs("edam", edam(), synonyms=synonyms, others=others)
-    nouns = wordnet()
-    taken = {key for pair in (*hand, *one.pairs) for c in (pair.known, pair.candidate) for key in c.keys}
-    taken |= {key for c in one.distractors for key in c.keys}
-    free = {i: entry for i, entry in nouns.items() if not taken & set(map(name_key, entry.names))}
-    two = taxonomy_pairs("wordnet", free, synonyms=synonyms, others=others)
-    rest = random.Random(1).sample(two.distractors, min(distractors, len(two.distractors)))
-    return Labelled(pairs=(*hand, *one.pairs, *two.pairs), distractors=(*one.distractors, *rest))
+    hand = hand_pairs()
+    taken = {key for pair in hand for c in (pair.known, pair.candidate) for key in c.keys}
+    biology = without_names(edam(), taken)
+    taken |= {key for entry in biology.values() for key in map(name_key, entry.names)}
+    one = taxonomy_pairs("edam", biology, synonyms=synonyms, others=others)
+    two = taxonomy_pairs("wordnet", without_names(wordnet(), taken), synonyms=synonyms, others=others)
+    distracting = (*one.distractors, *two.distractors[:distractors])
+    return Labelled(pairs=(*hand, *one.pairs, *two.pairs), distractors=distracting)
+
+
+def without_names(taxonomy: Taxonomy, taken: set[str]) -> Taxonomy:
+    return {i: entry for i, entry in taxonomy.items() if not taken & set(map(name_key, entry.names))}
 
 
 def hand_pairs() -> tuple[Pair, ...]:
     """The hand-written pairs of which one side is in no other pair, so that it can be left out of the graph."""
-    pairs: list[Pair] = []
     rows = [*PAIRS, *HARD]
-    times = Counter(key for row in rows for key in {name_key(row[1]), name_key(row[3])})
+    times = Counter(key for row in rows for key in {bare_key(row[1]), bare_key(row[3])})
+    pairs: list[Pair] = []
     for same, a, told_a, b, told_b in rows:
-        if not same and times[name_key(b)] > 1:
+        if times[bare_key(b)] > 1:
             a, told_a, b, told_b = b, told_b, a, told_a
-        if same or times[name_key(b)] == 1:
+        if times[bare_key(b)] == 1:
             known, new = (Concept(name=n, domain="hand", definition=d) for n, d in ((a, told_a), (b, told_b)))
             kind = "synonym" if same else "hard negative"
             pairs.append(Pair(source="hand", kind=kind, same=same, known=known, candidate=new))
     return tuple(pairs)
+
+
+def bare_key(name: str) -> str:
+    """The key of a name without what stands in brackets after it."""
+    return name_key(re.sub(r"\s+\([^()]*\)$", "", name))
 
 
 def edam() -> Taxonomy:
@@ -140,24 +148,26 @@ def taxonomy_pairs(source: str, taxonomy: Taxonomy, *, synonyms: int, others: in
 
     A fifth of the concepts is held out of the graph; the candidates that are not in the graph are among them.
     """
-    dice = random.Random(seed)
-    ids = [i for i in taxonomy if taxonomy[i].definition]
-    dice.shuffle(ids)
+    ids = _shuffled([i for i in taxonomy if taxonomy[i].definition], seed)
     out = set(ids[: len(ids) // 5])
     named = {name_key(taxonomy[i].names[0]): i for i in ids if i not in out}  # one concept under each name
     inside = {i: taxonomy[i].concept() for i in named.values()}
+    renamed = _shuffled([f"{i} {which}" for i in inside for which in _other_names(taxonomy[i])], seed)[:synonyms]
     same = [
-        Pair(source=source, kind="synonym", same=True, known=known, candidate=taxonomy[i].concept(which))
-        for i, known in inside.items()
-        for which in _other_names(taxonomy[i])
+        Pair(source=source, kind="synonym", same=True, known=inside[i], candidate=taxonomy[i].concept(int(which)))
+        for i, which in map(str.split, renamed)
     ]
-    dice.shuffle(same)
     different: dict[str, list[Pair]] = defaultdict(list)
     for kind, one, held in _related(taxonomy, [i for i in ids if i in out], inside):
         pair = Pair(source=source, kind=kind, same=False, known=inside[one], candidate=taxonomy[held].concept())
         different[kind].append(pair)
-    pairs = same[:synonyms] + [p for kind in different.values() for p in kind[:others]]
+    pairs = same + [p for kind in different.values() for p in kind[:others]]
     return Labelled(pairs=tuple(pairs), distractors=tuple(inside.values()))
+
+
+def _shuffled(keys: Sequence[str], seed: int) -> list[str]:
+    """In an order that stays when other keys come or go."""
+    return sorted(keys, key=lambda key: text_hash(f"{seed} {key}"))
 
 
 def _other_names(entry: Entry) -> Iterator[int]:

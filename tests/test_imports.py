@@ -53,6 +53,7 @@ OPEN = {
     "cli",
     "worker",
     "dry_run",
+    "dedup_cli",
     "feedback_cli",
     "graph_cli",
     "neo4j_cli",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kgsynth.concept import Concept, Decision, name_key
 from kgsynth.dedup.definitions import NONE, Overlap
-from kgsynth.dedup.known import Known, Vectors
+from kgsynth.dedup.known import Index, Known, Vectors
 from kgsynth.dedup.names import (  # fmt: skip
     abbreviations,
     has_acronym,
@@ -55,9 +55,9 @@ class DedupConfig:
         5  # in common, where one definition adds nothing to the other and names are free to differ: the same
     )
     shared: float = 0.7  # of all words by weight, where one definition adds nothing to the other: the same
-    mostly_shared: float = 0.8  # the same under names with one head
+    mostly_shared: float = 0.6  # the same under names with one head
     nearly_all: float = 0.9  # the same under names of which one has all words of the other
-    perhaps_shared: float = 0.5  # at least this: to be judged
+    perhaps_shared: float = 0.25  # at least this: to be judged
     neighbours: int = 5  # looked at
     judged: int = 2  # neighbours put to a judge at most
 
@@ -105,32 +105,42 @@ class Dedup:
         """Embed candidates ahead of `align`, in one batch. May run in another thread; saves time and changes nothing."""
         self._known.embedded.concepts([tidied(c) for c in candidates])
 
-    def align(self, candidate: Concept) -> Alignment:
-        """Find the candidate's equivalent. Changes nothing: `add` the outcome once it is committed.
+    def align(self, candidate: Concept, among: Collection[str] | None = None) -> Alignment:
+        """Find the candidate's equivalent, with `among` only among these ids. Changes nothing: `add` what is committed.
 
         `needs_judge` of a match holds that match: the name is the same and the meaning might not be. It stands unless a
         judge says that they differ; then `otherwise` is what to write. Without a match, nobody in `needs_judge` is the
         same unless a judge says so.
         """
-        query = _Query(tidied(candidate), self._known)
+        query = _Query(tidied(candidate), self._known, among)
         for rule in (self._by_key, self._by_acronym, self._by_spelling, self._by_definition, self._by_vector):
             if (alignment := rule(query)) is not None:
                 return alignment
         return self._new(query)
 
+    def scores(self, candidate: Concept, concept_id: str) -> dict[str, Any]:
+        """What the evidence of a decision about these two would be."""
+        return dict(_Query(tidied(candidate), self._known).evidence(concept_id)[1:])
+
     # the cascade
 
     def _by_key(self, query: _Query) -> Alignment | None:
-        hits = self._known.keys.ids(query.candidate.keys)
+        hits = query.found(self._known.keys, query.candidate.keys)
         key = name_key(query.candidate.name)
         own = [i for i in hits if name_key(self._known.plain[i].name) == key]
         if query.candidate.sense and query.candidate.id in own:
             return self._match(query, query.candidate.id, "exact", "same name and sense")
-        for concept_id in query.nearest_first(own):
+        own = query.nearest_first(own)
+        for concept_id in own:
+            if is_identifier(query.candidate.name) or self._tells_the_same(query, concept_id):
+                return self._match(query, concept_id, "exact", "same name")
+        if own and (renamed := self._by_definition(query)) is not None:
+            return renamed
+        for concept_id in own:
             if self._same_sense(query, concept_id):
                 return self._match(query, concept_id, "exact", "same name", confirm=not self._surely(query, concept_id))
         if own:
-            return self._by_definition(query) or self._other_sense(query, own)
+            return self._other_sense(query, own)
         for concept_id in query.nearest_first(hits):
             if query.relation(concept_id) in (*FREE, "sibling") and self._same_sense(query, concept_id):
                 return self._match(query, concept_id, "alias", "one is an alias of the other")
@@ -142,8 +152,10 @@ class Dedup:
         concepts = self._known.concepts
         fits: list[str] = []
         if has_acronym(name):
-            fits += [i for i in self._known.shortened.ids([name_key(name)]) if not has_acronym(concepts[i].name)]
-        fits += [i for i in self._known.keys.ids(abbreviations(name)) if has_acronym(concepts[i].name)]
+            fits += [
+                i for i in query.found(self._known.shortened, [name_key(name)]) if not has_acronym(concepts[i].name)
+            ]
+        fits += [i for i in query.found(self._known.keys, abbreviations(name)) if has_acronym(concepts[i].name)]
         near = [i for i in query.nearest_first(fits) if self._close(query, i, self.config.acronym)]
         if len(near) == 1:
             return self._match(query, near[0], "acronym", "one abbreviates the other")
@@ -155,11 +167,11 @@ class Dedup:
         name = query.candidate.name
         if is_identifier(name):
             return None
-        for concept_id in query.nearest_first(self._known.forms.ids(spelling_forms(name))):
+        for concept_id in query.nearest_first(query.found(self._known.forms, spelling_forms(name))):
             if self._same_sense(query, concept_id):
                 return self._match(query, concept_id, "lexical", "a spelling of the same name")
             query.doubt(concept_id)
-        for concept_id in self._known.typos.ids(typo_keys(name)):
+        for concept_id in query.found(self._known.typos, typo_keys(name)):
             if is_typo(name, self._known.plain[concept_id].name):
                 close = query.cosines(concept_id).get("definition", 0.0) if self._semantic else 0.0
                 if close >= self.config.typo or query.overlap(concept_id).shared >= self.config.typo_shared:
@@ -193,22 +205,26 @@ class Dedup:
     # what the rules ask
 
     def _same_sense(self, query: _Query, concept_id: str) -> bool:
-        if is_identifier(query.candidate.name):
-            return True
         concept = self._known.plain[concept_id]
-        if query.candidate.sense and concept.sense and name_key(query.candidate.sense) != name_key(concept.sense):
-            return False
         if self._tells_the_same(query, concept_id):
             return True
+        if name_key(query.candidate.sense) != name_key(concept.sense):
+            if query.candidate.sense and concept.sense:
+                return False
+            return self._surely(query, concept_id) and self._says_alike(query, concept_id)
         one_domain = query.candidate.domain == concept.domain
         return self._close(query, concept_id, self.config.sense if one_domain else self.config.sense_across)
 
     def _surely(self, query: _Query, concept_id: str) -> bool:
         """Whether two concepts of one name are the same beyond doubt."""
-        if is_identifier(query.candidate.name) or self._tells_the_same(query, concept_id):
-            return True
         one_domain = query.candidate.domain == self._known.plain[concept_id].domain
         return self._close(query, concept_id, self.config.sure if one_domain else self.config.sure_across)
+
+    def _says_alike(self, query: _Query, concept_id: str) -> bool:
+        """Whether words tell it where an embedder does not."""
+        if self._semantic or not (query.candidate.definition and self._known.concepts[concept_id].definition):
+            return True
+        return query.overlap(concept_id).shared >= self.config.typo_shared
 
     def _close(self, query: _Query, concept_id: str, least: float) -> bool:
         """Not clearly different: a missing definition, or an embedder without meaning, is no evidence against."""
@@ -223,13 +239,13 @@ class Dedup:
             return False
         if not self._may_be(query, concept_id):
             return False
-        if overlap.same:
-            return True
         how = query.relation(concept_id)
-        if query.is_named_by(concept_id, overlap.surplus):
+        if overlap.same:
+            return how != "sibling" or overlap.words >= self.config.many_words
+        if how not in FREE and query.is_named_by(concept_id, overlap.surplus):
             return False
         if how in FREE and overlap.words >= self.config.many_words:
-            return True
+            return overlap.shared >= self.config.perhaps_shared
         least = {"narrower": self.config.nearly_all, "sibling": self.config.mostly_shared}
         return overlap.shared >= least.get(how, self.config.shared)
 
@@ -238,8 +254,10 @@ class Dedup:
         return (
             overlap.words > 1
             and overlap.part
-            and overlap.shared >= self.config.perhaps_shared
+            and overlap.agree
+            and overlap.shared >= (self.config.perhaps_shared if query.relation(concept_id) in FREE else 0.5)
             and self._may_be(query, concept_id)
+            and not query.is_named_by(concept_id, overlap.surplus)
         )
 
     def _may_be(self, query: _Query, concept_id: str) -> bool:
@@ -302,12 +320,17 @@ class Dedup:
 class _Query:
     """One candidate on its way through the cascade; what is worked out about it is worked out once."""
 
-    def __init__(self, candidate: Concept, known: Known) -> None:
-        self.candidate, self._known = candidate, known
+    def __init__(self, candidate: Concept, known: Known, among: Collection[str] | None = None) -> None:
+        self.candidate, self._known, self._among = candidate, known, among
         self.uncertain: list[str] = []
         self._cosines: dict[str, dict[str, float]] = {}
         self._overlaps: dict[str, Overlap] = {}
         self._relations: dict[str, str] = {}
+
+    def found(self, index: Index, keys: Iterable[object]) -> list[str]:
+        """The ids under these keys that the candidate is compared with."""
+        ids = index.ids(keys)
+        return ids if self._among is None else [i for i in ids if i in self._among]
 
     @cached_property
     def vectors(self) -> Vectors:
@@ -316,16 +339,16 @@ class _Query:
     @cached_property
     def neighbours(self) -> list[str]:
         """The nearest by name and definition, nearest first, ties in the order of insertion."""
-        if not self._known.concepts:
-            return []
+        if not self._known.concepts or self._among is not None:
+            return list(self._among or ())
         return [i for i, _ in self._known.near.query(self.vectors.whole, 5)]
 
     @cached_property
     def told_alike(self) -> list[str]:
         """Ids whose definitions share the most with the candidate's, the same ones first."""
         text = self.candidate.definition
-        if not text:
-            return []
+        if not text or self._among is not None:
+            return list(self._among or ()) if text else []
         return self._known.definitions.having(text) or self._known.definitions.nearest(text, 5)
 
     def nearest(self, semantic: bool) -> str | None:

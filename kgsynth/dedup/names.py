@@ -82,7 +82,7 @@ def abbreviations(name: str) -> tuple[str, ...]:
     ('bs tree', 'bst', 'binary st')
     """
     words = name_key(name).split()
-    if not 2 <= len(words) <= 8:
+    if not 2 <= len(words) <= 8 or any(len(word) == 1 for word in words):  # an "A battery" is no AB
         return ()
     runs = [(start, stop) for start, stop in combinations(range(len(words) + 1), 2) if stop - start > 1]
     return tuple(" ".join(_shortened(words, start, stop)) for start, stop in runs)
@@ -174,7 +174,8 @@ def relation(a: str, b: str) -> str:
     if is_identifier(a) or is_identifier(b):
         return "identifier"
     ours, theirs = words_of(a), words_of(b)
-    if re.findall(r"\d+", a) != re.findall(r"\d+", b) or _differently_marked(ours, theirs):
+    digits = [re.findall(r"\d+", name) for name in (a, b)]
+    if (all(digits) and digits[0] != digits[1]) or _differently_marked(ours, theirs):
         return "digits"
     if are_opposite(ours, theirs):
         return "opposite"
