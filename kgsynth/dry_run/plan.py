@@ -109,7 +109,7 @@ def _described(plan: Plan) -> list[str]:
             ("order", ", then ".join(plan.order)),
             (
                 "agents",
-                f"{limits['agents']} in each of {limits['processes']} process(es), {limits['attempts']} attempts",
+                f"{limits['agents']} x {limits['processes']} processes, {limits['attempts']} attempts at a concept",
             ),
             ("brain", plan.brain),
             ("web", plan.search),
