@@ -13,7 +13,7 @@ from benchmarks.taxonomy.names import Names
 from benchmarks.taxonomy.noise import Noise, NoiseConfig
 from benchmarks.taxonomy.score import meanings
 from benchmarks.taxonomy.server import Site, serving
-from benchmarks.taxonomy.truth import Taxonomy
+from benchmarks.taxonomy.truth import Taxonomy, TrueConcept
 from benchmarks.taxonomy.tsv import write_tsv
 from kgsynth.config import RunConfig, to_toml
 from kgsynth.dedup import DedupConfig
@@ -32,7 +32,7 @@ FAN, SECOND_PARENT = (
 
 # A concept has one other name, a way to write its own: dedup knows it again by its rules, or asks the judge about it, in whatever order
 # the two are found, without an embedder of meaning, whose loading would take longer than what lies between two kills.
-NOISE = NoiseConfig(synonyms=0.4, undefined=0.2, reversed=0.1)
+NOISE = NoiseConfig(synonyms=0.4, reversed=0.1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,15 +139,17 @@ class Asked:
 def make_world(folder: Path, concepts: int, seed: int, delay: float) -> World:
     """A made-up taxonomy of so many concepts."""
     made = sources.made_up(concepts, fan=FAN, second_parent=SECOND_PARENT, seed=seed)
-    taxonomy = Taxonomy(replace(c, synonyms=(spelt_otherwise(c.label, number),)) for number, c in enumerate(made))
+    taxonomy = Taxonomy(respelt(concept, number) for number, concept in enumerate(made))
     write_tsv(folder / "taxonomy.tsv", taxonomy)
     noise = Noise(taxonomy, replace(NOISE, seed=seed))
     return World(folder=folder, taxonomy=taxonomy, noise=noise, names=Names(taxonomy, noise.used), delay=delay)
 
 
-def spelt_otherwise(name: str, which: int) -> str:
-    """A name of two words with a typing error in a long one, else in another of four ways."""
-    first, last = name.split()
+def respelt(concept: TrueConcept, number: int) -> TrueConcept:
+    """With a second name: its own with a typing error in a long word, and then no definition, so that only the judge can tell;
+    else its own in one of four ways that need no judge."""
+    first, last = concept.label.split()
     if len(first) >= LONG:
-        return f"{first[:2]}{first[3]}{first[2]}{first[4:]} {last}"
-    return (f"{first}{last}", f"{last} of {first}", f"{first}-{last}", name.title())[which % 4]
+        return replace(concept, synonyms=(f"{first[:2]}{first[3]}{first[2]}{first[4:]} {last}",), definition="")
+    ways = f"{first}{last}", f"{last} of {first}", f"{first}-{last}", concept.label.title()
+    return replace(concept, synonyms=(ways[number % 4],))
