@@ -1,9 +1,9 @@
 """Is this concept in the graph already? A cascade of rules, each cheaper and surer than the next.
 
     key         the same normalised name, or an alias of either
+    definition  the same definition, whole or in part, under names that do not exclude each other
     acronym     "BST" <-> "binary search tree", "LRU cache" <-> "least recently used cache"
     lexical     spelling variants: "hash map" / "hashmap", "-ise" / "-ize", "X of Y" / "Y X", a typing error
-    definition  the same definition, whole or in part, under names that do not exclude each other
     vector      name and definition mean the same: nearest neighbours by embeddings, of names and of definitions
 
 No one threshold on embeddings separates synonyms from siblings ("left join" / "right join": 0.95, "hash table" / "hash

@@ -113,7 +113,7 @@ class Dedup:
         same unless a judge says so.
         """
         query = _Query(tidied(candidate), self._known, among)
-        for rule in (self._by_key, self._by_acronym, self._by_spelling, self._by_definition, self._by_vector):
+        for rule in (self._by_key, self._by_definition, self._by_acronym, self._by_spelling, self._by_vector):
             if (alignment := rule(query)) is not None:
                 return alignment
         return self._new(query)
@@ -131,11 +131,8 @@ class Dedup:
         if query.candidate.sense and query.candidate.id in own:
             return self._match(query, query.candidate.id, "exact", "same name and sense")
         own = query.nearest_first(own)
-        for concept_id in own:
-            if is_identifier(query.candidate.name) or self._tells_the_same(query, concept_id):
-                return self._match(query, concept_id, "exact", "same name")
-        if own and (renamed := self._by_definition(query)) is not None:
-            return renamed
+        if own and (told := self._told_again(query, own)) is not None:
+            return told
         for concept_id in own:
             if self._same_sense(query, concept_id):
                 return self._match(query, concept_id, "exact", "same name", confirm=not self._surely(query, concept_id))
@@ -147,6 +144,14 @@ class Dedup:
             query.doubt(concept_id)
         return None
 
+    def _told_again(self, query: _Query, own: Sequence[str]) -> Alignment | None:
+        """The same definition, under the name itself or under another: whoever has it is meant."""
+        for concept_id in own:
+            if is_identifier(query.candidate.name) or query.overlap(concept_id).same:
+                return self._match(query, concept_id, "exact", "same name")
+        same = any(query.overlap(i).same for i in query.told_alike)
+        return self._by_definition(query) if same else None
+
     def _by_acronym(self, query: _Query) -> Alignment | None:
         name = query.candidate.name
         concepts = self._known.concepts
@@ -156,7 +161,7 @@ class Dedup:
                 i for i in query.found(self._known.shortened, [name_key(name)]) if not has_acronym(concepts[i].name)
             ]
         fits += [i for i in query.found(self._known.keys, abbreviations(name)) if has_acronym(concepts[i].name)]
-        near = [i for i in query.nearest_first(fits) if self._close(query, i, self.config.acronym)]
+        near = [i for i in query.nearest_first(fits) if self._abbreviates(query, i)]
         if len(near) == 1:
             return self._match(query, near[0], "acronym", "one abbreviates the other")
         for concept_id in near:
@@ -204,19 +209,31 @@ class Dedup:
 
     # what the rules ask
 
+    def _abbreviates(self, query: _Query, concept_id: str) -> bool:
+        """Initials fit many names: short ones and those of other domains need definitions that are close."""
+        concept = self._known.plain[concept_id]
+        if self._semantic and query.candidate.definition and concept.definition:
+            return self._close(query, concept_id, self.config.acronym)
+        short = min(len(query.candidate.name), len(concept.name)) < 3
+        return query.candidate.domain == concept.domain and not short
+
     def _same_sense(self, query: _Query, concept_id: str) -> bool:
         concept = self._known.plain[concept_id]
-        if self._tells_the_same(query, concept_id):
+        if query.overlap(concept_id).same:
             return True
         if name_key(query.candidate.sense) != name_key(concept.sense):
             if query.candidate.sense and concept.sense:
                 return False
             return self._surely(query, concept_id) and self._says_alike(query, concept_id)
         one_domain = query.candidate.domain == concept.domain
+        if self._tells_the_same(query, concept_id):
+            return True
         return self._close(query, concept_id, self.config.sense if one_domain else self.config.sense_across)
 
     def _surely(self, query: _Query, concept_id: str) -> bool:
         """Whether two concepts of one name are the same beyond doubt."""
+        if self._tells_the_same(query, concept_id):
+            return True
         one_domain = query.candidate.domain == self._known.plain[concept_id].domain
         return self._close(query, concept_id, self.config.sure if one_domain else self.config.sure_across)
 
@@ -242,7 +259,7 @@ class Dedup:
         how = query.relation(concept_id)
         if overlap.same:
             return how != "sibling" or overlap.words >= self.config.many_words
-        if how not in FREE and query.is_named_by(concept_id, overlap.surplus):
+        if query.tells_apart(concept_id, overlap):
             return False
         if how in FREE and overlap.words >= self.config.many_words:
             return overlap.shared >= self.config.perhaps_shared
@@ -257,7 +274,7 @@ class Dedup:
             and overlap.agree
             and overlap.shared >= (self.config.perhaps_shared if query.relation(concept_id) in FREE else 0.5)
             and self._may_be(query, concept_id)
-            and not query.is_named_by(concept_id, overlap.surplus)
+            and not query.tells_apart(concept_id, overlap)
         )
 
     def _may_be(self, query: _Query, concept_id: str) -> bool:
@@ -360,10 +377,12 @@ class _Query:
             self._relations[concept_id] = relation(self.candidate.name, self._known.plain[concept_id].name)
         return self._relations[concept_id]
 
-    def is_named_by(self, concept_id: str, words: Iterable[str]) -> bool:
-        """Whether a word tells the two names apart: it is in one of them (or within a word of it), and not in the other."""
-        names = [" ".join(words_of(name)) for name in (self.candidate.name, self._known.plain[concept_id].name)]
-        return any((word in names[0]) != (word in names[1]) for word in words if len(word) > 2)
+    def tells_apart(self, concept_id: str, overlap: Overlap) -> bool:
+        """Whether what only one definition says is in the name of that one (or in a word of it), and not in the other name."""
+        ours, theirs = (" ".join(words_of(n)) for n in (self.candidate.name, self._known.plain[concept_id].name))
+        return any(w in ours and w not in theirs for w in overlap.ours if len(w) > 2) or any(
+            w in theirs and w not in ours for w in overlap.theirs if len(w) > 2
+        )
 
     def overlap(self, concept_id: str) -> Overlap:
         if not self.candidate.definition:

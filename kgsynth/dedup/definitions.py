@@ -44,7 +44,8 @@ class Overlap:
     words: int = 0  # common ones
     same: bool = False  # the same words in the same order
     part: bool = False  # one has all words of the other, each as often
-    surplus: frozenset[str] = frozenset()  # the words that only one of them has
+    ours: frozenset[str] = frozenset()  # the words that only the first has
+    theirs: frozenset[str] = frozenset()  # and the second
     agree: bool = True  # both deny, or neither does
 
 
@@ -116,7 +117,7 @@ class Definitions:
         return Overlap(
             shared=weight / (mine + its - weight), contained=weight / min(mine, its), words=len(common),
             same=ours.order == theirs.order, part=_is_part(ours, theirs) or _is_part(theirs, ours),
-            surplus=ours.bag ^ theirs.bag, agree=ours.bag & POLARITY == theirs.bag & POLARITY,
+            ours=ours.bag - theirs.bag, theirs=theirs.bag - ours.bag, agree=ours.bag & POLARITY == theirs.bag & POLARITY,
         )  # fmt: skip
 
     def _total(self, bag: Iterable[str]) -> float:
