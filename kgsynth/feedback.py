@@ -345,7 +345,7 @@ class _Known:
         rim = [concept_id]
         while rim := list(dict.fromkeys(p.id for i in rim for p in self.graph.parents(i))):
             if within := tuple(i for i in rim if self.verdicts.get(i) != "hopeless"):
-                why = f"is out of reach; its expansion can wait, and {len(within)} coarser concepts come first"
+                why = "is out of reach; its expansion can wait, and what is coarser comes first"
                 return self._says(concept_id, "coarser", why, others=within)
         return self._says(concept_id, "keep", "is out of reach, and so is all above it; its expansion can wait")
 

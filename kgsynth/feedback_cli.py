@@ -185,8 +185,9 @@ def _words(recipe: Recipe, found: Advice, ahead: Next) -> Iterable[str]:
         return
     order = ", ".join(recipe.grow.order)
     first = _listed([f"{name} ({weight:.2f})" for name, weight in ahead.first], FIRST)
+    noun = "concept" if ahead.waiting == 1 else "concepts"
     with_these = f", {again} of them re-opened by --apply" if again else ""
-    yield f"the next `kgsynth grow` researches {ahead.waiting} concepts{with_these}; first, by {order}: {first}"
+    yield f"the next `kgsynth grow` researches {ahead.waiting} {noun}{with_these}; first, by {order}: {first}"
     if "feedback" not in recipe.grow.order:
         yield '[grow] order does not name "feedback": add grow.order=\'["feedback"]\' to go where most is to be learnt'
     if not ahead.room:

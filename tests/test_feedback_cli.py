@@ -100,8 +100,7 @@ def test_it_says_what_it_would_do_and_does_nothing(home: Path, feedback: Feedbac
     assert "hash tables" in probing, "where tasks should be instead"
     assert "1 to research again, 0 for finer tasks, 1 for coarser ones" in said
     assert (
-        "the next `kgsynth grow` researches 1 concepts, 1 of them re-opened by --apply; first, by breadth: tries"
-        in said
+        "the next `kgsynth grow` researches 1 concept, 1 of them re-opened by --apply; first, by breadth: tries" in said
     )
     assert "grow.order='[\"feedback\"]'" in said
     row = last(said)
