@@ -148,8 +148,7 @@ class Killer:
         left = workers(self.recipe)
         self.story.orphans = len(left)
         for pid in left:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+            _kill(pid)
         self.story.seconds = time.monotonic() - self.begun
 
     # killing
@@ -159,7 +158,7 @@ class Killer:
         mine = [pid for pid, parent in workers(self.recipe).items() if parent == self.process.pid]
         victim = self.dice.choices(list(VICTIMS), list(VICTIMS.values()))[0]
         if victim == "worker" and mine:
-            os.kill(self.dice.choice(mine), signal.SIGKILL)
+            _kill(self.dice.choice(mine))
             self.hits += 1
         else:
             victim = "all" if victim == "all" else "parent"
@@ -172,7 +171,7 @@ class Killer:
         if all_of_it:
             os.killpg(self.process.pid, signal.SIGKILL)
         else:
-            os.kill(self.process.pid, signal.SIGKILL)
+            _kill(self.process.pid)
             self.deserted |= dict.fromkeys(workers_now, time.monotonic())
         self.process.wait()
         if self.dice.random() < 0.5:
@@ -187,6 +186,11 @@ class Killer:
             there = workers(self.recipe)
             for pid in [pid for pid in self.deserted if pid not in there]:
                 self.story.outlived = max(self.story.outlived, time.monotonic() - self.deserted.pop(pid))
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):  # it has just ended
+        os.kill(pid, signal.SIGKILL)
 
 
 def start(recipe: Recipe, overrides: Sequence[str] = ()) -> subprocess.Popen[bytes]:

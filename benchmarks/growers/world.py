@@ -25,10 +25,8 @@ from kgsynth.web.open import WebConfig
 from kgsynth.web.providers import ProviderConfig
 
 LONG = 8  # letters; dedup takes an error in a shorter word for another word
-FAN, SECOND_PARENT = (
-    3,
-    0.5,
-)  # few children per concept, so that many are researched; many parents, so that much is found twice
+FAN = 3  # children per concept: few, so that many are researched
+SECOND_PARENT = 0.5  # of the concepts have one: many, so that much is found twice
 
 # A concept has one other name, a way to write its own: dedup knows it again by its rules, or asks the judge about it, in whatever order
 # the two are found, without an embedder of meaning, whose loading would take longer than what lies between two kills.
