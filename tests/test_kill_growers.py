@@ -20,6 +20,7 @@ from benchmarks.growers.world import Meaning, make_world
 from kgsynth.concept import Concept, Edge
 from kgsynth.errors import StoreError
 from kgsynth.ledger import Ledger, Spend
+from kgsynth.stages import grow_graph, load_recipe, open_run
 from kgsynth.store import Change, FrontierItem, local
 from kgsynth.store.embedded import EmbeddedStore
 from kgsynth.store.maven import LTS, fetch
@@ -109,3 +110,17 @@ def test_a_killed_run_goes_on_in_fewer_processes(tmp_path: Path) -> None:
         with recipe.store() as store:
             found = checks.of_the_graph(store, world, world.meaning(store))
             assert (found, len(store.concepts())) == (dict.fromkeys(found, 0), 60)
+
+
+def test_vectors_that_a_kill_left_out_are_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    world = make_world(tmp_path, concepts=10, seed=0, delay=0.0)
+    with world.served() as asked:
+        recipe = load_recipe(world.recipe("run", asked.site, agents=4, processes=1).file)
+        with open_run(recipe) as run:
+            assert grow_graph(run) is not None
+            with closing(sqlite3.connect(run.folder / "graph.sqlite")) as db, db:
+                db.execute("DELETE FROM embedding")
+            assert grow_graph(run) is not None
+            assert len(run.graph.store.embeddings()[1]) == len(run.graph) == 10
+            assert grow_graph(run) is None
