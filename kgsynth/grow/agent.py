@@ -84,9 +84,9 @@ class State:
     pages: tuple[Page, ...] = ()
     found: tuple[Found, ...] = ()
     judged: dict[int, Judged] = field(default_factory=dict)  # index in `found` -> judgement
-    same: dict[tuple[str, str], str] = field(
+    same: dict[tuple[Concept, str], tuple[bool, str]] = field(
         default_factory=dict
-    )  # (candidate, known id) -> reason, or "" if different
+    )  # (candidate, known id) -> judgement
     decisions: tuple[Decision, ...] = ()  # of the steps before `align`
     change: Change = Change()
     result: CommitResult | None = None  # None: not committed
@@ -145,7 +145,8 @@ class Agents:
         CHARGED_TO.set(concept.id)
         try:
             state = State(item=item, concept=concept, ancestors=self._lineage(item.concept))
-            return await self._flow.ainvoke(state, {"recursion_limit": 1_000_000}, output_keys="result")
+            result: Any = await self._flow.ainvoke(state, {"recursion_limit": 1_000_000}, output_keys="result")
+            return result
         finally:
             self.turns.leave(item.seq)
             del self._doing[item.seq]
@@ -247,17 +248,15 @@ class Agents:
         await self._turn(state)
         await self.known.catch_up()
         parent, change = state.concept, Change(as_of=self.known.as_of)
-        own: dict[str, Concept] = {}  # keys of this agent's own proposals
-        children: list[Concept] = []
         for number, found in enumerate(state.found):
-            child, decision, is_new = await self._match(found.concept, own, state)
+            child, decision, is_new = await self._match(found.concept, state)
             judged = state.judged.get(number)
             verdict: tuple[Decision, ...] = ()
             if is_new and judged is not None and judged.verdict != "unsure":
                 child = replace(child, atomic=judged.verdict == "atomic", atomic_reason=in_words(judged))
                 verdict = (self._verdict(child, judged.verdict),)
-            own |= dict.fromkeys(child.keys, child)
-            children.append(child)
+            if is_new:
+                self.known.try_out(child)
             change = replace(
                 change,
                 sources=merge_unique(change.sources, [found.page.source]),
@@ -299,29 +298,31 @@ class Agents:
         reason = f"{self.llm.name}: {concept.atomic_reason}"
         return Decision(kind="atomic", subject=concept.id, outcome=outcome, reason=reason)
 
-    async def _match(self, new: Concept, own: dict[str, Concept], state: State) -> tuple[Concept, Decision, bool]:
+    async def _match(self, new: Concept, state: State) -> tuple[Concept, Decision, bool]:
         """(the concept to write, how that was decided, whether it is new)."""
-        twin = next((own[key] for key in new.keys if key in own), None)
-        if twin is not None:
-            reason = f"proposed twice, as {twin.name}"
-            return twin, Decision(kind="dedup", subject=new.name, outcome="exact", reason=reason), False
         aligned = self.known.align(new)
-        if aligned.match is None and self.llm.uses_model:
-            for neighbour, similarity in aligned.needs_judge:
-                if reason := await self._judged_same(new, neighbour, similarity, state):
-                    scores = (("neighbour", neighbour.name), ("similarity", similarity))
-                    decision = Decision(kind="dedup", subject=new.name, outcome="judge", reason=reason, evidence=scores)
-                    return absorb(neighbour, new), decision, False
+        if self.llm.uses_model:
+            for known, similarity in aligned.needs_judge:
+                is_same, reason = await self._judged(new, known, similarity, state)
+                scores = (("neighbour", known.name), ("similarity", similarity))
+                if is_same:
+                    return absorb(known, new), _dedup(new, "judge", reason, scores), False
+                if aligned.otherwise is not None:  # the names alone said that they are the same
+                    return aligned.otherwise, _dedup(new, "sense", reason, scores), True
         return aligned.concept, aligned.decision, aligned.match is None
 
-    async def _judged_same(self, new: Concept, known: Concept, similarity: float, state: State) -> str:
-        """Why a model takes the two for one concept; "" when it does not. Each pair is asked about once."""
-        pair = (new.name, known.id)
+    async def _judged(self, new: Concept, known: Concept, similarity: float, state: State) -> tuple[bool, str]:
+        """(whether a model takes the two for one concept, why). Each pair is asked about once."""
+        pair = (new, known.id)
         if pair not in state.same:
             self.counts["judged"] += 1
-            question = SameConcept(candidate=new, known=known, similarity=similarity, charged_to=state.concept.id)
+            way = (*state.ancestors, state.concept)
+            question = SameConcept(
+                candidate=new, known=known, similarity=similarity, charged_to=state.concept.id,
+                candidate_above=way, known_above=self.graph.lineage(known.id) if known.id in self.graph else way,
+            )  # fmt: skip
             reply = await self.llm.ask(question)
-            state.same[pair] = f"{self.llm.name}: {reply.reason}" if reply.relation == "same" else ""
+            state.same[pair] = reply.relation == "same", f"{self.llm.name}: {reply.reason}"
         return state.same[pair]
 
     async def commit(self, state: State) -> dict[str, Any]:
@@ -373,6 +374,10 @@ def fused(ranked: Sequence[Sequence[Hit]], concept: Concept) -> list[Hit]:
             scores[hit.url] += 1 / (60 + rank)  # pyright: ignore[reportArgumentType]
     own = {url for url, hit in hits.items() if name_key(hit.title) in concept.keys}
     return [hits[url] for url in sorted(hits, key=lambda url: (url not in own, -scores[url], url))]
+
+
+def _dedup(new: Concept, outcome: str, reason: str, evidence: tuple[tuple[str, Any], ...]) -> Decision:
+    return Decision(kind="dedup", subject=new.name, outcome=outcome, reason=reason, evidence=evidence)
 
 
 def in_words(judged: Judged) -> str:

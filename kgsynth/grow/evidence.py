@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from kgsynth.concept import Decision, SourceSpan
-from kgsynth.llm.questions import Proposal
+from kgsynth.llm.questions import ZERO_WIDTH, Proposal
 from kgsynth.web import Page
 from kgsynth.web.screen import commands, is_clean
-
-AROUND = 200  # characters on either side of a quote: the sentence that it may be a part of
 
 
 def support(proposal: Proposal, pages: Sequence[Page]) -> tuple[Page, SourceSpan] | Decision:
@@ -18,16 +17,16 @@ def support(proposal: Proposal, pages: Sequence[Page]) -> tuple[Page, SourceSpan
     if found is None:
         return _refused(proposal, "unsupported", "quote not on the page")
     page, start, end = found
-    told = " ".join((proposal.name, proposal.definition, *proposal.aliases))
-    if not is_clean(told) or _is_order(page.source.text, start, end):
+    added = " ".join(t for t in (proposal.name, proposal.definition, *proposal.aliases) if t not in page.source.text)
+    if (added and not is_clean(added)) or any(a < end and b > start for a, b in _orders(page.source.text)):
         return _refused(proposal, "hostile", f"{page.url} gives orders to its reader where it was quoted")
     return page, page.source.span(start, end)
 
 
-def _is_order(text: str, start: int, end: int) -> bool:
-    """Whether a part of text[start:end] belongs to a sentence that gives orders."""
-    first = max(0, start - AROUND)
-    return any(first + a < end and first + b > start for a, b, _ in commands(text[first : end + AROUND]))
+@lru_cache(maxsize=512)
+def _orders(text: str) -> tuple[tuple[int, int], ...]:
+    """The spans of a page's text that give orders; agents look at one page many times."""
+    return tuple((start, end) for start, end, _ in commands(text))
 
 
 def _refused(proposal: Proposal, outcome: str, reason: str) -> Decision:
@@ -37,7 +36,7 @@ def _refused(proposal: Proposal, outcome: str, reason: str) -> Decision:
 
 def _finds(proposal: Proposal, pages: Sequence[Page]) -> Iterator[tuple[Page, int, int]]:
     """Exact matches first, then matches that differ in white space only (models reflow what they copy)."""
-    quote = proposal.quote.strip()
+    quote = proposal.quote.replace(ZERO_WIDTH, "").strip()
     order = [*pages[proposal.page : proposal.page + 1], *pages]
     for page in order:
         start = page.source.text.find(quote)

@@ -15,7 +15,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from kgsynth.concept import Concept, Decision, name_key
@@ -113,8 +113,15 @@ async def grow(
 
 
 def plant(graph: ConceptGraph, seeds: Sequence[Seed]) -> None:
-    """Put the seeds into the graph and the frontier; seeds that are there already stay as they are."""
-    concepts = [Concept(name=s.name.strip(), domain=s.domain, definition=s.definition) for s in seeds]
+    """Put the seeds into the graph and the frontier; seeds that are there already stay as they are.
+
+    Of seeds of one name in several domains, the second and further ones have their domain as their sense.
+    """
+    concepts: list[Concept] = []
+    for seed in seeds:
+        concept = Concept(name=seed.name.strip(), domain=seed.domain, definition=seed.definition)
+        namesakes = {c.domain for c in concepts if c.id == concept.id}
+        concepts.append(replace(concept, sense=seed.domain) if namesakes - {seed.domain} else concept)
     if any(not name_key(c.name) for c in concepts):
         raise ConfigError("[grow] seeds: a seed has an empty name")
     if not concepts and not len(graph):

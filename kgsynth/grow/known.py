@@ -22,10 +22,12 @@ class Known:
         self._store, self.dedup = store, Dedup(embedder, config)
         self._model, self._slow = embedder.name, not embedder.name.startswith("hashing")
         self.as_of = store.version()
+        self._tried: list[str] = []  # ids of `try_out`
         self.dedup.add(*store.concepts())
 
     async def catch_up(self) -> None:
         """Take in what others have committed. Embeds in a thread: it may be many."""
+        self.give_up()
         if self._store.version() == self.as_of:
             return
         touched = self._store.touched(self.as_of)
@@ -34,6 +36,16 @@ class Known:
             self.dedup.forget(gone)
         await asyncio.to_thread(self.dedup.add, *there)
         self.as_of = touched.op
+
+    def try_out(self, concept: Concept) -> None:
+        """Take in a new concept before it is committed, so that the next candidates of the same agent are compared with it."""
+        self.dedup.add(concept)
+        self._tried.append(concept.id)
+
+    def give_up(self) -> None:
+        """Forget what was tried out and not committed."""
+        self.dedup.forget(self._tried)
+        self._tried = []
 
     async def prepare(self, candidates: Sequence[Concept]) -> None:
         """Embed candidates ahead of `align`, in a thread where a model does it."""
@@ -52,6 +64,8 @@ class Known:
 
     def wrote(self, concepts: Sequence[Concept], result: CommitResult) -> None:
         """Take in what one's own commit wrote, unless others came between: then `catch_up` will read it."""
+        self._tried = [i for i in self._tried if i not in result.added]
+        self.give_up()
         if result.op == self.as_of + 1:
             self.dedup.add(*(c for c in concepts if c.id not in result.dropped))
             self.as_of = result.op

@@ -26,7 +26,7 @@ async def grow_on_ray(
     Raises ConfigError when Ray is not installed, and what a worker raises.
     """
     try:
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise ConfigError("[grow] on = \"ray\" needs Ray: pip install 'kgsynth[ray]'") from error
     mine = not ray.is_initialized()
@@ -36,7 +36,13 @@ async def grow_on_ray(
     try:
         while True:
             ready, waiting = await asyncio.to_thread(ray.wait, running, num_returns=n, timeout=TICK)
-            on_progress(Progress(concepts=store.state()["concepts"], **store.frontier()))
+            counts = store.frontier()
+            on_progress(
+                Progress(
+                    concepts=store.state()["concepts"], waiting=counts["waiting"], leased=counts["leased"],
+                    done=counts["done"],
+                )
+            )  # fmt: skip
             await asyncio.to_thread(ray.get, ready)  # an error of one ends all
             if not waiting:
                 return merged(to_report(row) for row in ray.get(running))
