@@ -18,11 +18,13 @@ import pytest
 from kgsynth.cli import main
 from kgsynth.concept import Concept
 from kgsynth.doctor import examine
+from kgsynth.feedback import FeedbackConfig
 from kgsynth.graph import ConceptGraph
-from kgsynth.stages import grow_graph, load_recipe, open_run
+from kgsynth.stages import TABLES, grow_graph, load_recipe, open_run
 from kgsynth.store import GraphStore, open_store
 from tests.test_graph_cli import evaluation, task
 from tests.test_grow import write_pages
+from trainer.config import load_recipe as load_trainer
 
 MADE = 4  # tasks about each tested concept, with the 8 replies of `evaluation` to each
 RESULTS = {"tries": 1.0, "open addressing": 0.0, "heaps": 0.5}
@@ -165,6 +167,16 @@ def test_without_results_it_says_how_to_get_some(home: Path, feedback: Feedback)
     assert "train on them first: `trainer run" in said
     assert said.count("\n") == 1
     assert "has no graph yet; make one with `kgsynth run" in feedback("run.name=another", code=1)
+
+
+def test_the_trainer_reads_a_recipe_with_every_table(home: Path) -> None:
+    """The loop has one recipe: what is the graph's business in it, settings of feedback too, is not the trainer's."""
+    recipe = home / "recipe.toml"
+    tables = [f"[{name}]\n" for name in TABLES if f"[{name}]" not in recipe.read_text()]
+    assert "[feedback]\n" in tables
+    recipe.write_text(recipe.read_text() + "".join(tables))
+    assert load_recipe(recipe).feedback == FeedbackConfig()
+    assert load_trainer(recipe).run_dir == home / "one"
 
 
 def test_help_teaches_the_loop(capsys: pytest.CaptureFixture[str]) -> None:

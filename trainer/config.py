@@ -15,7 +15,7 @@ from kgsynth.config import RunConfig, build_all, read_toml
 from kgsynth.errors import ConfigError
 from trainer.model import ModelConfig, tiny
 
-KGSYNTH_TABLES = {"corpus", "embed", "llm", "store", "grow", "sample", "synthesize"}
+KGSYNTH_TABLES = {"corpus", "web", "embed", "llm", "store", "grow", "sample", "synthesize", "feedback"}
 OPTIMIZERS, LOSSES = ("muon", "adamw"), ("k2.5", "dapo")
 # One KDA and one gated MLA layer, the second with experts. On a few hundred tasks two more layers cost 1.6 times the
 # time per step and learned no faster.
