@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from kgsynth.concept import Concept, Decision, name_key
 from kgsynth.dedup.definitions import NONE, Overlap
 from kgsynth.dedup.known import Index, Known, Vectors
-from kgsynth.dedup.names import (  # fmt: skip
+from kgsynth.dedup.names import (
+    ADD_NOTHING,
     abbreviations,
     has_acronym,
     is_code,
@@ -50,14 +51,17 @@ class DedupConfig:
     acronym: float = 0.35  # an acronym that fits but whose definition is further away is another one's
     typo: float = 0.60  # one wrong letter counts as an error only if the definitions are this close,
     typo_shared: float = 0.3  # or share this much of their words
-    words: int = 3  # in common at least: a shorter definition is not enough to know a concept by
-    many_words: int = (
-        5  # in common, where one definition adds nothing to the other and names are free to differ: the same
-    )
-    shared: float = 0.7  # of all words by weight, where one definition adds nothing to the other: the same
-    mostly_shared: float = 0.6  # the same under names with one head
-    nearly_all: float = 0.9  # the same under names of which one has all words of the other
-    perhaps_shared: float = 0.25  # at least this: to be judged
+    # Of the words of two definitions of which one adds nothing to the other: how many they share, and how much of all by weight.
+    words: int = 3  # at least, to know a concept by them
+    rare: float = 0.7  # so rare that two of them are enough, in a graph of `large`
+    large: int = 300
+    many_words: int = 4  # enough where names are free to differ, and for the same text under names with one head
+    full: int = 6  # enough where one name has all words of the other
+    perhaps: float = 0.25  # at least this to be the same with many words under free names; else to be judged
+    half: float = 0.5  # with few words
+    mostly: float = 0.65  # under names with one head, or of which one has all words of the other
+    nearly_all: float = 0.84  # whatever words the rest may be
+    all_but: float = 0.9  # with few words under names of which one has all words of the other
     neighbours: int = 5  # looked at
     judged: int = 2  # neighbours put to a judge at most
 
@@ -133,11 +137,13 @@ class Dedup:
         own = query.nearest_first(own)
         if own and (told := self._told_again(query, own)) is not None:
             return told
+        if own and query.candidate.sense and (renamed := self._by_definition(query)) is not None:
+            return renamed
         for concept_id in own:
             if self._same_sense(query, concept_id):
                 return self._match(query, concept_id, "exact", "same name", confirm=not self._surely(query, concept_id))
         if own:
-            return self._other_sense(query, own)
+            return self._by_definition(query) or self._other_sense(query, own)
         for concept_id in query.nearest_first(hits):
             if query.relation(concept_id) in (*FREE, "sibling") and self._same_sense(query, concept_id):
                 return self._match(query, concept_id, "alias", "one is an alias of the other")
@@ -251,31 +257,32 @@ class Dedup:
 
     def _tells_the_same(self, query: _Query, concept_id: str) -> bool:
         """The same definition; or one that is a part of the other, under names that leave it open what they mean."""
-        overlap = query.overlap(concept_id)
-        if overlap.words < self.config.words or not (overlap.same or (overlap.part and overlap.agree)):
+        overlap, config = query.overlap(concept_id), self.config
+        if not overlap.part or overlap.words < 2 or not self._may_be(query, concept_id):
             return False
-        if not self._may_be(query, concept_id):
-            return False
-        how = query.relation(concept_id)
+        how, n, shared = query.relation(concept_id), overlap.words, overlap.shared
         if overlap.same:
-            return how != "sibling" or overlap.words >= self.config.many_words
-        if query.tells_apart(concept_id, overlap):
+            few = len(self) >= config.large and overlap.rarity >= config.rare
+            return n >= {"narrower": 2, "sibling": config.many_words}.get(how, 2 if few else config.words)
+        if n < config.words:
             return False
-        if how in FREE and overlap.words >= self.config.many_words:
-            return overlap.shared >= self.config.perhaps_shared
-        least = {"narrower": self.config.nearly_all, "sibling": self.config.mostly_shared}
-        return overlap.shared >= least.get(how, self.config.shared)
+        if how in FREE and shared >= config.nearly_all and n >= (config.full if overlap.agree else 2 * config.full):
+            return True
+        if not overlap.agree or query.tells_apart(concept_id, overlap):
+            return False
+        if how == "narrower":
+            return shared >= config.all_but or (n >= config.full and shared >= config.mostly)
+        if how == "sibling":
+            return shared >= config.mostly
+        return shared >= (config.perhaps if n >= config.many_words else config.half)
 
     def _might_tell_the_same(self, query: _Query, concept_id: str) -> bool:
         overlap = query.overlap(concept_id)
-        return (
-            overlap.words > 1
-            and overlap.part
-            and overlap.agree
-            and overlap.shared >= (self.config.perhaps_shared if query.relation(concept_id) in FREE else 0.5)
-            and self._may_be(query, concept_id)
-            and not query.tells_apart(concept_id, overlap)
-        )
+        if not (overlap.part and overlap.agree and overlap.words > 1) or not self._may_be(query, concept_id):
+            return False
+        free = query.relation(concept_id) in FREE or overlap.words >= self.config.many_words
+        apart = query.tells_apart(concept_id, overlap)
+        return overlap.shared >= (self.config.perhaps if free and not apart else self.config.half)
 
     def _may_be(self, query: _Query, concept_id: str) -> bool:
         how = query.relation(concept_id)
@@ -380,9 +387,8 @@ class _Query:
     def tells_apart(self, concept_id: str, overlap: Overlap) -> bool:
         """Whether what only one definition says is in the name of that one (or in a word of it), and not in the other name."""
         ours, theirs = (" ".join(words_of(n)) for n in (self.candidate.name, self._known.plain[concept_id].name))
-        return any(w in ours and w not in theirs for w in overlap.ours if len(w) > 2) or any(
-            w in theirs and w not in ours for w in overlap.theirs if len(w) > 2
-        )
+        sides = ((overlap.ours, ours, theirs), (overlap.theirs, theirs, ours))
+        return any(w in own and w not in other for only, own, other in sides for w in only - ADD_NOTHING if len(w) > 2)
 
     def overlap(self, concept_id: str) -> Overlap:
         if not self.candidate.definition:

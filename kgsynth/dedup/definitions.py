@@ -42,6 +42,7 @@ class Overlap:
     shared: float = 0.0
     contained: float = 0.0
     words: int = 0  # common ones
+    rarity: float = 0.0  # their mean weight, of the most that a word can weigh here
     same: bool = False  # the same words in the same order
     part: bool = False  # one has all words of the other, each as often
     ours: frozenset[str] = frozenset()  # the words that only the first has
@@ -116,6 +117,7 @@ class Definitions:
         weight, mine, its = map(self._total, (common, ours.bag, theirs.bag))
         return Overlap(
             shared=weight / (mine + its - weight), contained=weight / min(mine, its), words=len(common),
+            rarity=weight / len(common) / math.log(1 + len(self._words)),
             same=ours.order == theirs.order, part=_is_part(ours, theirs) or _is_part(theirs, ours),
             ours=ours.bag - theirs.bag, theirs=theirs.bag - ours.bag, agree=ours.bag & POLARITY == theirs.bag & POLARITY,
         )  # fmt: skip
