@@ -228,9 +228,7 @@ class Dedup:
         if query.overlap(concept_id).same:
             return True
         if name_key(query.candidate.sense) != name_key(concept.sense):
-            if query.candidate.sense and concept.sense:
-                return False
-            return self._surely(query, concept_id) and self._says_alike(query, concept_id)
+            return not (query.candidate.sense and concept.sense) and self._is_only_qualified(query, concept_id)
         one_domain = query.candidate.domain == concept.domain
         if self._tells_the_same(query, concept_id):
             return True
@@ -243,11 +241,13 @@ class Dedup:
         one_domain = query.candidate.domain == self._known.plain[concept_id].domain
         return self._close(query, concept_id, self.config.sure if one_domain else self.config.sure_across)
 
-    def _says_alike(self, query: _Query, concept_id: str) -> bool:
-        """Whether words tell it where an embedder does not."""
-        if self._semantic or not (query.candidate.definition and self._known.concepts[concept_id].definition):
+    def _is_only_qualified(self, query: _Query, concept_id: str) -> bool:
+        """Whether a qualifier that one of two names has ("set (mathematics)") adds nothing to what is known."""
+        if not (query.candidate.definition and self._known.concepts[concept_id].definition):
             return True
-        return query.overlap(concept_id).shared >= self.config.typo_shared
+        if self._tells_the_same(query, concept_id):
+            return True
+        return self._semantic and self._close(query, concept_id, self.config.sure_across)
 
     def _close(self, query: _Query, concept_id: str, least: float) -> bool:
         """Not clearly different: a missing definition, or an embedder without meaning, is no evidence against."""
@@ -381,7 +381,7 @@ class _Query:
     def relation(self, concept_id: str) -> str:
         """What the two names say alone."""
         if concept_id not in self._relations:
-            self._relations[concept_id] = relation(self.candidate.name, self._known.plain[concept_id].name)
+            self._relations[concept_id] = relation(_in_full(self.candidate), _in_full(self._known.plain[concept_id]))
         return self._relations[concept_id]
 
     def tells_apart(self, concept_id: str, overlap: Overlap) -> bool:
@@ -422,6 +422,10 @@ class _Query:
         told = (("shared words", round(shared.shared, 4)),) if shared.words else ()
         how = (("neighbour", self._known.concepts[concept_id].name), ("names", self.relation(concept_id)))
         return how + tuple(self.cosines(concept_id).items()) + told
+
+
+def _in_full(concept: Concept) -> str:
+    return f"{concept.name} {concept.sense}" if concept.sense else concept.name
 
 
 def _cosine(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
