@@ -41,7 +41,7 @@ Stopped by Ctrl-C or a kill, the same command goes on where it was.
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `kgsynth` script."""
-    args = _parser().parse_args(argv)
+    args = _parsed(argv)
     try:
         return args.command(args) or 0
     except KgsynthError as error:
@@ -58,6 +58,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("kgsynth: stopped; the same command goes on from here", file=sys.stderr)
         return 130
+
+
+def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Settings may stand before and after flags, which argparse alone does not take."""
+    parser = _parser()
+    args, rest = parser.parse_known_args(argv)
+    if rest and hasattr(args, "overrides") and all("=" in word and not word.startswith("-") for word in rest):
+        args.overrides = [*args.overrides, *rest]
+    elif rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return args
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -182,6 +182,10 @@ class Run:
             return self.llm.ledger
         return Ledger(self.folder / "ledger.sqlite", caps=self.recipe.llm.caps)
 
+    def open_tools(self) -> None:
+        """Make what takes seconds to make, before an event loop runs: there a Ctrl-C would have to wait for it."""
+        _ = self.embedder, self.recipe.web.providers or self.corpus
+
     @cached_property
     def llm(self) -> LLM:
         config = self.recipe.llm
@@ -234,6 +238,8 @@ def grow_graph(run: Run, on_progress: Callable[[Progress], None] = lambda _: Non
     if frontier["done"] and not frontier["waiting"] + frontier["leased"] and _has_vectors(run.graph):
         return None
     with run.stage("grow") as counts:
+        if run.recipe.grow.processes == 1:
+            run.open_tools()
         report = _wait(_grow_everywhere(run, on_progress))
         done = report.tally
         counts |= {"concepts": len(run.graph), "edges": run.graph.number_of_edges(), "refused_edges": done.refused}

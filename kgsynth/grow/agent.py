@@ -23,6 +23,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from kgsynth.concept import Concept, Decision, Edge, SourceSpan, merge_unique, name_key
+from kgsynth.dedup import Alignment
+from kgsynth.dedup.names import tidied
 from kgsynth.errors import ConfigError, StaleError, WebError
 from kgsynth.graph import ConceptGraph
 from kgsynth.grow.evidence import support
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
 STEPS = ("plan", "search", "read", "propose", "judge", "align", "commit")
 LINEAGES = 100_000  # kept of concepts that wait
+RESEARCHED = "researched:"  # begins the reason of a judgement that rests on pages
 PASSING = {"timeout", "connection", "rate limit", "quota"}  # causes
 AT_ONCE = 1 << 14  # characters that are compared faster than handed to a thread
 
@@ -79,6 +82,7 @@ class State:
     item: FrontierItem
     concept: Concept
     ancestors: tuple[Concept, ...]  # root first
+    finer: tuple[str, ...] = ()  # names of what was found when it was researched before
     queries: list[str] = field(default_factory=list)
     hits: list[Hit] = field(default_factory=list)  # best first
     pages: tuple[Page, ...] = ()
@@ -140,16 +144,25 @@ class Agents:
 
     async def research(self, item: FrontierItem) -> CommitResult:
         """Walk the whole graph for one frontier item. Raises what a step raises (LLMError, BudgetError, StoreError)."""
-        concept = subject(self.graph[item.concept])
+        stored = self.graph[item.concept]
+        concept = subject(stored)
         self._doing[item.seq] = (concept.name, STEPS[0], time.monotonic())
         CHARGED_TO.set(concept.id)
         try:
-            state = State(item=item, concept=concept, ancestors=self._lineage(item.concept))
+            state = State(
+                item=item, concept=concept, ancestors=self._lineage(item.concept), finer=self._found_before(stored)
+            )
             result: Any = await self._flow.ainvoke(state, {"recursion_limit": 1_000_000}, output_keys="result")
             return result
         finally:
             self.turns.leave(item.seq)
             del self._doing[item.seq]
+
+    def _found_before(self, concept: Concept) -> tuple[str, ...]:
+        """Of a concept that waits again (`Change.reopen`): what it has led to."""
+        if not concept.atomic_reason.startswith(RESEARCHED):
+            return ()
+        return tuple(child.name for child in self.graph.children(concept))
 
     def _lineage(self, concept_id: str) -> tuple[Concept, ...]:
         """Remembered where an agent of this process has found the concept, else read."""
@@ -217,7 +230,7 @@ class Agents:
             return {}
         question = Propose(
             concept=state.concept, ancestors=state.ancestors, pages=state.pages,
-            limit=self.config.children, page_chars=self.config.page_chars, charged_to=state.concept.id,
+            known=state.finer, limit=self.config.children, page_chars=self.config.page_chars, charged_to=state.concept.id,
         )  # fmt: skip
         proposals = (await self.llm.ask(question)).items[: self.config.children]
         found: list[Found] = []
@@ -277,9 +290,10 @@ class Agents:
         """The change with the subject's own judgement and the frontier items it leads to."""
         concept, item = state.concept, state.item
         finer = len({c.id for c in change.concepts} - {concept.id})
-        outcome = "expand" if finer else "atomic" if state.pages else "unknown"
-        reason = f"researched: {finer or 'no'} finer concepts are supported by {len(state.pages)} pages read"
-        judged = replace(concept, atomic=not finer if state.pages else None, atomic_reason=reason)
+        is_parent = finer > 0 or bool(state.finer)
+        outcome = "expand" if is_parent else "atomic" if state.pages else "unknown"
+        reason = f"{RESEARCHED} {finer or 'no'} finer concepts are supported by {len(state.pages)} pages read"
+        judged = replace(concept, atomic=not is_parent if is_parent or state.pages else None, atomic_reason=reason)
         deeper = item.depth + 1 < self.max_depth  # else they are there, but not researched
         return replace(
             change,
@@ -300,7 +314,7 @@ class Agents:
 
     async def _match(self, new: Concept, state: State) -> tuple[Concept, Decision, bool]:
         """(the concept to write, how that was decided, whether it is new)."""
-        aligned = self.known.align(new)
+        aligned = self._aligned(new, state)
         if self.llm.uses_model:
             for known, similarity in aligned.needs_judge:
                 is_same, reason = await self._judged(new, known, similarity, state)
@@ -310,6 +324,14 @@ class Agents:
                 if aligned.otherwise is not None:  # the names alone said that they are the same
                     return aligned.otherwise, _dedup(new, "sense", reason, scores), True
         return aligned.concept, aligned.decision, aligned.match is None
+
+    def _aligned(self, new: Concept, state: State) -> Alignment:
+        """What dedup says; but that something is its own parent or ancestor under another name is for a judge to confirm."""
+        aligned = self.known.align(new)
+        match, above = aligned.match, {state.concept.id, *(a.id for a in state.ancestors)}
+        if match is None or aligned.needs_judge or match.id not in above or name_key(new.name) in match.keys:
+            return aligned
+        return replace(aligned, needs_judge=[(match, aligned.similarity)], otherwise=tidied(new))
 
     async def _judged(self, new: Concept, known: Concept, similarity: float, state: State) -> tuple[bool, str]:
         """(whether a model takes the two for one concept, why). Each pair is asked about once."""

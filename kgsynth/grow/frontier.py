@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kgsynth.store import Skeleton
 
 Score = Callable[[FrontierItem], float]  # lower is sooner
-RANKED = 64  # items handed out before the order is worked out anew, at least
+RANKED = 8  # items handed out before the order is worked out anew, at least
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +111,8 @@ class Frontier:
     def _rank(self) -> None:
         items = self._store.waiting()
         skeleton = self._store.skeleton()
-        scores = [POLICIES[name](look(skeleton, self._wanted, self._weight())) for name in self._order]
+        view = look(skeleton, self._wanted, self._weight())
+        scores = [POLICIES[name](view) for name in self._order]
         items.sort(key=lambda item: (*(score(item) for score in scores), item.seq), reverse=True)
         self._ranked = [item.concept for item in items]
         self._left = max(RANKED, len(skeleton.ids) // 100)

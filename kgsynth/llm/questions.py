@@ -129,6 +129,7 @@ class Propose(Question[Proposals]):
     concept: Concept
     ancestors: tuple[Concept, ...] = ()
     pages: tuple[Page, ...] = ()
+    known: tuple[str, ...] = ()  # finer concepts found when it was researched before
     limit: int = 12
     page_chars: int = 6000
 
@@ -138,7 +139,8 @@ class Propose(Question[Proposals]):
             f"Name at most {self.limit} concepts that are strictly finer than this one (a part, a kind or a technique of it), "
             "each supported by one sentence of a page, quoted letter by letter. Leave out anything the pages do not say."
         )
-        return ask(place(self.concept, self.ancestors), pages, wish)
+        known = f"Known already, name others: {', '.join(self.known)}." if self.known else ""
+        return ask(place(self.concept, self.ancestors), pages, wish, known)
 
 
 @dataclass(frozen=True, kw_only=True)
