@@ -1,11 +1,12 @@
 """What the growing loop itself costs: CPU per concept, with a model and pages that answer at once.
 
-    python benchmarks/grow_loop.py                                100 agents, 2,000 concepts, embedded store
-    python benchmarks/grow_loop.py --agents 1 10 100 --profile docs/grow_loop.txt
+    python benchmarks/grow_loop.py                                100 agents, embedded store
+    python benchmarks/grow_loop.py --agents 1 10 100 --profile profile.txt
 
-The model names the children of a made-up tree, one in four by another spelling or under a second parent; the pages are plain text.
+The model names the four children of a concept in a made-up tree, one of them in another spelling, and holds two of them to be atomic,
+which are not researched; the pages are plain text.
 Everything else is what a real run does: LangGraph, quotes looked up, dedup (with vectors that cost nothing: what a sentence
-model costs is the model's), judgements, commits to SQLite, leases. The last line is JSON; `cpu_ms` is per concept, kept or not researched.
+model costs is the model's), judgements, commits to SQLite, leases. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import hashlib
 import io
 import json
 import pstats
+import random
 import resource
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +52,8 @@ from kgsynth.store.embedded import EmbeddedStore
 from kgsynth.web import Fetched, Hit
 from kgsynth.web.read import Reader
 
-FAN = 6  # children of a concept that is expanded
+FAN, EXPANDED = 4, 2  # children of a concept that is researched, and how many of them are researched in turn
+SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprstvz" for vowel in "aeiou"]
 WORDS = "amber birch cedar delta ember fjord grove haven inlet jetty knoll larch mesa north oasis pond".split()
 
 
@@ -64,6 +68,7 @@ class Instant:
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
+@cache
 def name_of(path: str) -> str:
     """A name of plain words for a place in the tree: "0.3.5" -> "amber delta fjord"; distinct for distinct paths."""
     return " ".join(WORDS[int(step) % 16] + "abcdefghijklmnop"[int(step) // 16] * 2 for step in path.split("."))
@@ -98,8 +103,12 @@ class Tree:
         return None
 
 
+@cache
 def said(path: str) -> str:
-    return f"The {name_of(path)} is number {path} in the tree, below {name_of(path.rpartition('.')[0] or '0')}."
+    """A definition in words of its own, as two concepts that differ have."""
+    draw = random.Random(path)
+    kind, *others = ("".join(draw.choice(SYLLABLES) for _ in range(draw.randint(2, 4))) for _ in range(9))
+    return f"{name_of(path).capitalize()} is a {kind} that {others[0]}s {' '.join(others[1:5])} for {' '.join(others[5:])}."
 
 
 def propose(tree: Tree, question: Propose) -> Proposals:
@@ -117,25 +126,26 @@ def spelt(path: str) -> str:
     return name.replace(" ", "-") if int(path.rpartition(".")[2]) % 4 == 3 else name
 
 
+def judged(number: int) -> Judged:
+    if number < EXPANDED:
+        return Judged(number=number, verdict="expand", criterion="has parts", reason="it has parts")
+    return Judged(number=number, verdict="atomic", criterion="details only", reason="it has details only")
+
+
 ANSWERS: dict[type, Any] = {
     PlanQueries: lambda tree, q: Queries(queries=[q.concept.name, q.concept.name + " parts"]),
     Propose: propose,
-    JudgeAtomic: lambda tree, q: Judgements(
-        items=[
-            Judged(number=i, verdict="expand", criterion="has parts", reason="it has parts")
-            for i in range(len(q.finer))
-        ]
-    ),
+    JudgeAtomic: lambda tree, q: Judgements(items=[judged(i) for i in range(len(q.finer))]),
     SameConcept: lambda tree, q: Sameness(relation="different", reason="other words"),
 }
 
 
-def run(agents: int, concepts: int, profile: cProfile.Profile | None = None) -> tuple[GrowReport, float, float]:
-    """(report, CPU seconds, wall seconds) of one run into a fresh file."""
+def run(agents: int, depth: int, profile: cProfile.Profile | None = None) -> tuple[GrowReport, float, float]:
+    """(report, CPU seconds, wall seconds) of one run into a fresh file; EXPANDED ** depth concepts are researched, less one."""
     with tempfile.TemporaryDirectory() as folder:
         graph, tree = ConceptGraph(EmbeddedStore(Path(folder) / "g.sqlite")), Tree()
         config = GrowConfig(
-            seeds=(Seed(name=name_of("0"), domain="tree"),), agents=agents, max_depth=12, max_concepts=concepts,
+            seeds=(Seed(name=name_of("0"), domain="tree"),), agents=agents, max_depth=depth, max_concepts=1 << 20,
             agent=AgentConfig(children=FAN),
         )  # fmt: skip
         wall, cpu = time.perf_counter(), _cpu()
@@ -157,26 +167,35 @@ def _cpu() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agents", type=int, nargs="+", default=[100])
-    parser.add_argument("--concepts", type=int, default=2000, help="grown, and researched")
+    parser.add_argument(
+        "--depth", type=int, default=11, help="levels of the tree; each doubles it (default 11: 2,047 researched)"
+    )
     parser.add_argument("--profile", type=Path, help="write where the time goes, from a further run, to this file")
     args = parser.parse_args()
-    rows = []
-    run(4, 50)  # imports
-    for agents in args.agents:
-        report, cpu, wall = run(agents, args.concepts)
-        done = report.tally.researched
-        rows.append({"agents": agents, "researched": done, "cpu_ms": round(cpu / done * 1e3, 3)})
-        print(
-            f"{agents:>4} agents: {done} concepts researched, {cpu / done * 1e3:.2f} ms of CPU each, {wall:.1f} s in all"
-        )
+    run(4, 4)  # imports
+    rows = [measured(agents, args.depth) for agents in args.agents]
     if args.profile:
-        profile = cProfile.Profile(time.process_time)
-        run(args.agents[-1], args.concepts, profile)
+        profile = cProfile.Profile(time.thread_time)
+        run(args.agents[-1], args.depth, profile)
         text = io.StringIO()
         pstats.Stats(profile, stream=text).strip_dirs().sort_stats("cumulative").print_stats(60)
         args.profile.write_text(text.getvalue())
         print(f"profile: {args.profile}")
     print(json.dumps({"benchmark": "grow_loop", "rows": rows}))
+
+
+def measured(agents: int, depth: int) -> dict[str, float]:
+    report, cpu, wall = run(agents, depth)
+    done, grown = report.tally.researched, report.tally.added + 1
+    row = {
+        "agents": agents, "researched": done, "concepts": grown, "seconds": round(wall, 2),
+        "cpu_ms_per_researched": round(cpu / done * 1e3, 3), "cpu_ms_per_concept": round(cpu / grown * 1e3, 3),
+    }  # fmt: skip
+    print(
+        f"{agents:>4} agents: {done} concepts researched, {grown} grown, {wall:.1f} s; CPU {row['cpu_ms_per_researched']:.2f} ms"
+        f" for each that was researched, {row['cpu_ms_per_concept']:.2f} ms for each that was grown"
+    )
+    return row
 
 
 if __name__ == "__main__":

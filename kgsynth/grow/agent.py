@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
 STEPS = ("plan", "search", "read", "propose", "judge", "align", "commit")
-LINEAGES = 100_000  # kept of concepts that wait
+PLACES = 100_000  # kept of concepts that wait
 RESEARCHED = "researched:"  # begins the reason of a judgement that rests on pages
 PASSING = {"timeout", "connection", "rate limit", "quota"}  # causes
 AT_ONCE = 1 << 14  # characters that are compared faster than handed to a thread
@@ -116,7 +116,7 @@ class Agents:
         self._doing: dict[int, tuple[str, str, float]] = {}  # seq -> (concept, step, since)
         self.waiting = 0  # agents that are through with their pages and wait for their turn
         self.last = ""  # name of the concept that was committed last
-        self._lineages: dict[str, tuple[Concept, ...]] = {}
+        self._places: dict[str, tuple[Concept, tuple[Concept, ...]]] = {}
 
     def _compile(self) -> CompiledStateGraph[Any, Any, Any, Any]:
         from langgraph.graph import END, START, StateGraph
@@ -144,14 +144,12 @@ class Agents:
 
     async def research(self, item: FrontierItem) -> CommitResult:
         """Walk the whole graph for one frontier item. Raises what a step raises (LLMError, BudgetError, StoreError)."""
-        stored = self.graph[item.concept]
+        stored, ancestors = self._place(item.concept)
         concept = subject(stored)
         self._doing[item.seq] = (concept.name, STEPS[0], time.monotonic())
         CHARGED_TO.set(concept.id)
         try:
-            state = State(
-                item=item, concept=concept, ancestors=self._lineage(item.concept), finer=self._found_before(stored)
-            )
+            state = State(item=item, concept=concept, ancestors=ancestors, finer=self._found_before(stored))
             result: Any = await self._flow.ainvoke(state, {"recursion_limit": 1_000_000}, output_keys="result")
             return result
         finally:
@@ -164,10 +162,10 @@ class Agents:
             return ()
         return tuple(child.name for child in self.graph.children(concept))
 
-    def _lineage(self, concept_id: str) -> tuple[Concept, ...]:
-        """Remembered where an agent of this process has found the concept, else read."""
-        known = self._lineages.pop(concept_id, None)
-        return tuple(map(subject, self.graph.lineage(concept_id))) if known is None else known
+    def _place(self, concept_id: str) -> tuple[Concept, tuple[Concept, ...]]:
+        """The concept and its ancestors, root first: remembered where an agent of this process has found it, else read."""
+        known = self._places.pop(concept_id, None)
+        return known or (self.graph[concept_id], tuple(map(subject, self.graph.lineage(concept_id))))
 
     async def plan(self, state: State) -> dict[str, Any]:
         question = PlanQueries(
@@ -354,7 +352,7 @@ class Agents:
         except StaleError:
             self.counts["stale"] += 1
             return {"result": None}
-        self.known.wrote(state.change.concepts, result)
+        self.known.wrote(state.change.concepts[1:], result)
         self.last = state.concept.name
         self._remember(state, result)
         return {"result": result}
@@ -364,11 +362,12 @@ class Agents:
         return await asyncio.to_thread(store.commit, change) if store.far else store.commit(change)
 
     def _remember(self, state: State, result: CommitResult) -> None:
-        """The way to what was added, for the agents that will research it."""
-        self.counts["atomic"] += sum(1 for c in state.change.concepts[1:] if c.atomic and c.id in result.added)
-        if len(self._lineages) < LINEAGES:
+        """What was added and where it stands, for the agents that will research it."""
+        added = [c for c in state.change.concepts[1:] if c.id in result.added]
+        self.counts["atomic"] += sum(1 for c in added if c.atomic)
+        if len(self._places) < PLACES:
             way = (*state.ancestors, state.concept)
-            self._lineages |= dict.fromkeys(result.added, way)
+            self._places |= {c.id: (c, way) for c in added if not c.atomic}
 
 
 def subject(concept: Concept) -> Concept:

@@ -22,7 +22,7 @@ class Known:
         self._store, self.dedup = store, Dedup(embedder, config)
         self._model, self._slow = embedder.name, not embedder.name.startswith("hashing")
         self.as_of = store.version()
-        self._tried: list[str] = []  # ids of `try_out`
+        self._tried: set[str] = set()  # ids of `try_out`
         self.dedup.add(*store.concepts())
 
     async def catch_up(self) -> None:
@@ -40,12 +40,13 @@ class Known:
     def try_out(self, concept: Concept) -> None:
         """Take in a new concept before it is committed, so that the next candidates of the same agent are compared with it."""
         self.dedup.add(concept)
-        self._tried.append(concept.id)
+        self._tried.add(concept.id)
 
     def give_up(self) -> None:
         """Forget what was tried out and not committed."""
-        self.dedup.forget(self._tried)
-        self._tried = []
+        if self._tried:
+            self.dedup.forget(self._tried)
+            self._tried = set()
 
     async def prepare(self, candidates: Sequence[Concept]) -> None:
         """Embed candidates ahead of `align`, in a thread where a model does it."""
@@ -62,10 +63,11 @@ class Known:
         if missing:
             self._store.put_embeddings(self._model, [ids[row] for row in missing], vectors[missing])
 
-    def wrote(self, concepts: Sequence[Concept], result: CommitResult) -> None:
+    def wrote(self, children: Sequence[Concept], result: CommitResult) -> None:
         """Take in what one's own commit wrote, unless others came between: then `catch_up` will read it."""
-        self._tried = [i for i in self._tried if i not in result.added]
+        kept = self._tried.intersection(result.added)
+        self._tried -= kept
         self.give_up()
         if result.op == self.as_of + 1:
-            self.dedup.add(*(c for c in concepts if c.id not in result.dropped))
+            self.dedup.add(*(c for c in children if c.id not in kept and c.id not in result.dropped))
             self.as_of = result.op
