@@ -46,8 +46,9 @@ class DedupConfig:
     different: float = 0.70  # below this a neighbour is not worth a judgement
     sense: float = 0.36  # same name, one domain, definitions further apart than this: another meaning
     sense_across: float = 0.55  # the same between two domains
-    sure: float = 0.55  # same name, one domain, definitions at least as close as this: nothing to confirm
-    sure_across: float = 0.75  # the same between two domains
+    sure: float = 0.7  # same name, one domain, definitions at least as close as this: nothing to confirm
+    sure_across: float = 0.9  # the same between two domains
+    qualified: float = 0.75  # definitions of a name with a qualifier and of the bare name: the same from here on
     acronym: float = 0.35  # an acronym that fits but whose definition is further away is another one's
     typo: float = 0.60  # one wrong letter counts as an error only if the definitions are this close,
     typo_shared: float = 0.3  # or share this much of their words
@@ -227,8 +228,8 @@ class Dedup:
         concept = self._known.plain[concept_id]
         if query.overlap(concept_id).same:
             return True
-        if name_key(query.candidate.sense) != name_key(concept.sense):
-            return not (query.candidate.sense and concept.sense) and self._is_only_qualified(query, concept_id)
+        if query.candidate.sense and name_key(query.candidate.sense) != name_key(concept.sense):
+            return not concept.sense and self._is_only_qualified(query, concept_id)
         one_domain = query.candidate.domain == concept.domain
         if self._tells_the_same(query, concept_id):
             return True
@@ -242,12 +243,12 @@ class Dedup:
         return self._close(query, concept_id, self.config.sure if one_domain else self.config.sure_across)
 
     def _is_only_qualified(self, query: _Query, concept_id: str) -> bool:
-        """Whether a qualifier that one of two names has ("set (mathematics)") adds nothing to what is known."""
+        """Whether the candidate's qualifier ("set (mathematics)") adds nothing to what is known under the bare name."""
         if not (query.candidate.definition and self._known.concepts[concept_id].definition):
             return True
         if self._tells_the_same(query, concept_id):
             return True
-        return self._semantic and self._close(query, concept_id, self.config.sure_across)
+        return self._semantic and self._close(query, concept_id, self.config.qualified)
 
     def _close(self, query: _Query, concept_id: str, least: float) -> bool:
         """Not clearly different: a missing definition, or an embedder without meaning, is no evidence against."""

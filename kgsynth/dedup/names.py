@@ -25,7 +25,7 @@ GENERIC = (" algorithm", " data structure")  # "merge sort algorithm" is merge s
 CONTRASTS = """left right|upper lower|top bottom middle|inner outer|internal external|inside outside|front back rear
 up down|high low|long short|large small|major minor|min max|minimum maximum|first second third fourth fifth last
 primary secondary tertiary|even odd|positive negative|true false|input output|source target sink|parent child
-forward backward reverse|ascending descending|horizontal vertical|row column|local global|public private
+forward backward reverse|ascending descending|ascent descent|horizontal vertical|row column|local global|public private
 static dynamic class|shallow deep|singly doubly|shared exclusive|strong weak|hard soft|hot cold|early late
 read write|push pull|client server|encoder decoder|encryption decryption|space time|dna rna protein
 nucleotide peptide|alpha beta gamma delta|north south east west|male female|maternal paternal|discrete continuous
