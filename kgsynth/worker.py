@@ -14,14 +14,15 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from kgsynth.errors import KgsynthError
 from kgsynth.grow.progress import GrowReport, Progress
-from kgsynth.grow.workers import owner_of, say_error, say_progress, say_report
+from kgsynth.grow.workers import PATIENCE, owner_of, say_error, say_progress, say_report
 from kgsynth.run import RunFolder
 
 
@@ -32,9 +33,17 @@ def work(folder: str, number: int, offline: bool, on_progress: Callable[[Progres
     recipe = load_recipe(Path(folder) / "config.toml")
     run = Run(recipe, RunFolder(folder), offline=offline)
     try:
-        return asyncio.run(grow_here(run, on_progress, owner=owner_of(run.owner, number), patient=True))
+        work = grow_here(run, on_progress, owner=owner_of(run.owner, number), patient=True)
+        return asyncio.run(_stoppable(work))
     finally:
         run.close()
+
+
+async def _stoppable(work: Coroutine[Any, Any, GrowReport]) -> GrowReport:
+    """In a process of ours SIGTERM cancels it, instead of interrupting the driver or the file that is in use right then."""
+    if signal.getsignal(signal.SIGTERM) is _interrupted and (task := asyncio.current_task()):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await work
 
 
 def report_of(folder: str, offline: bool, number: int) -> dict[str, Any]:
@@ -52,7 +61,7 @@ def main() -> int:
     except KgsynthError as error:
         say_error(error)
         return 1
-    except (KeyboardInterrupt, BrokenPipeError):
+    except (asyncio.CancelledError, KeyboardInterrupt, BrokenPipeError):
         return 130
     return 0
 
@@ -76,10 +85,12 @@ def _interrupted(*_: object) -> None:
 
 
 def _stop_with_parent() -> None:
-    """Read standard input to its end, then interrupt the main thread."""
+    """Read standard input to its end, then have the main thread give its leases back, or at the latest end without that."""
     while os.read(0, 1024):  # not sys.stdin, whose lock a thread must not hold when the interpreter ends
         pass
     os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(PATIENCE / 2)
+    os._exit(130)
 
 
 if __name__ == "__main__":
