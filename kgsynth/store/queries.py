@@ -336,9 +336,11 @@ MATCH (f:Frontier) WHERE f.state = 'leased' AND f.seq >= 0
 SET f.state = 'waiting', f.owner = '', f.lease_until = 0.0, f.attempts = f.attempts + 1
 RETURN count(f) AS n"""
 
+# An item that is being written right now may be seen without its properties (Neo4j reads what is committed, node by node): it will wait.
 FRONTIER = """
 MATCH (f:Frontier)
-RETURN CASE WHEN f.state = 'leased' AND f.lease_until <= $now THEN 'waiting' ELSE f.state END AS state, count(f) AS n"""
+WITH CASE WHEN f.state = 'leased' AND f.lease_until <= $now THEN 'waiting' ELSE coalesce(f.state, 'waiting') END AS state
+RETURN state, count(*) AS n"""
 
 # vectors and tasks
 
