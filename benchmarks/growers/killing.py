@@ -43,6 +43,7 @@ class Story:
     seen_at_cap: int | None = None  # by the server
     outlived: float = 0.0  # seconds, the longest that a worker lived after its parent was killed
     orphans: int = 0  # workers that were there at the end
+    tracebacks: int = 0  # printed by the command and its workers
     seconds: float = 0.0
 
 
@@ -147,6 +148,7 @@ class Killer:
         self._watch_deserted()
         left = workers(self.recipe)
         self.story.orphans = len(left)
+        self.story.tracebacks = (self.recipe.home / "log").read_bytes().count(b"Traceback (most recent call last)")
         for pid in left:
             _kill(pid)
         self.story.seconds = time.monotonic() - self.begun
