@@ -28,7 +28,7 @@ from kgsynth.sqlite import SharedFile
 
 POLL_S = 0.1  # how often a reservation that must wait for those of other processes is tried again
 LOST = "lost in flight"
-CHARGED_TO: ContextVar[str] = ContextVar("charged_to", default="")  # id of the concept that searches are paid for
+CHARGED_TO: ContextVar[str] = ContextVar("charged_to", default="")  # id of the concept that is researched
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel
 
 from kgsynth.errors import BudgetError
+from kgsynth.ledger import CHARGED_TO
 from kgsynth.llm import Question
 from kgsynth.llm.openai import LLMConfig, OpenAIChat
 from tests.fake_openai import FakeOpenAI, Script
@@ -67,10 +68,11 @@ def chat(server: FakeOpenAI, folder: Path | None = None, time: FakeTime | None =
     )  # fmt: skip
 
 
-def run(llm: OpenAIChat, *questions: AskColour) -> list[Any]:
-    """Replies or exceptions, in the order of the questions, asked at once."""
+def run(llm: OpenAIChat, *questions: AskColour, concept: str = "") -> list[Any]:
+    """Replies or exceptions, in the order of the questions, asked at once, on the account of a concept."""
 
     async def ask_all() -> list[Any]:
+        CHARGED_TO.set(concept)
         try:
             return await asyncio.gather(*(llm.ask(q) for q in questions), return_exceptions=True)
         finally:

@@ -41,8 +41,8 @@ class AskLate(AskColour):
 def test_money_and_tokens_are_counted_by_stage_concept_and_model(tmp_path: Path) -> None:
     with FakeOpenAI(faulty(green, {0: refusal(500)})) as server:
         llm = chat(server, tmp_path, usd_per_1m_prompt=2.0, usd_per_1m_completion=10.0)
-        assert run(llm, AskColour(charged_to="c1")) == [GREEN]
-        assert run(llm, AskLate(thing="sky", charged_to="c2")) == [GREEN]
+        assert run(llm, AskColour(), concept="c1") == [GREEN]
+        assert run(llm, AskLate(thing="sky"), concept="c2") == [GREEN]
     answer = Spend(calls=1, prompt_tokens=10, completion_tokens=4, usd=(10 * 2 + 4 * 10) / 1e6)
     assert llm.ledger.by_stage() == {"grow": answer + Spend(calls=1), "synthesize": answer}
     assert llm.ledger.by_concept() == {"c1": answer + Spend(calls=1), "c2": answer}

@@ -35,7 +35,7 @@ def test_another_run_gets_the_answer_for_nothing(tmp_path: Path) -> None:
     with FakeOpenAI(faulty(green, {0: completion("bad")})) as server:
         assert run(cached(server, tmp_path / "a"), AskColour()) == [GREEN]
         llm = cached(server, tmp_path / "b", max_calls=0)
-        assert run(llm, AskColour(charged_to="c1")) == [GREEN]
+        assert run(llm, AskColour(), concept="c1") == [GREEN]
         assert len(server.requests) == 2  # the bad reply and its repair, both kept
         assert llm.ledger.total == Spend()
         assert [(row["outcome"], row["concept"]) for row in llm.ledger.rows()] == [("cached", "c1")] * 2

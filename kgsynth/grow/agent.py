@@ -168,9 +168,7 @@ class Agents:
         return known or (self.graph[concept_id], tuple(map(subject, self.graph.lineage(concept_id))))
 
     async def plan(self, state: State) -> dict[str, Any]:
-        question = PlanQueries(
-            concept=state.concept, ancestors=state.ancestors, n=self.config.queries, charged_to=state.concept.id
-        )
+        question = PlanQueries(concept=state.concept, ancestors=state.ancestors, n=self.config.queries)
         return {"queries": (await self.llm.ask(question)).queries[: self.config.queries]}
 
     async def find(self, state: State) -> dict[str, Any]:
@@ -228,7 +226,7 @@ class Agents:
             return {}
         question = Propose(
             concept=state.concept, ancestors=state.ancestors, pages=state.pages,
-            known=state.finer, limit=self.config.children, page_chars=self.config.page_chars, charged_to=state.concept.id,
+            known=state.finer, limit=self.config.children, page_chars=self.config.page_chars,
         )  # fmt: skip
         proposals = (await self.llm.ask(question)).items[: self.config.children]
         found: list[Found] = []
@@ -248,10 +246,7 @@ class Agents:
         if not state.found:
             return {}
         finer = tuple(f.concept for f in state.found)
-        question = JudgeAtomic(
-            concept=state.concept, ancestors=state.ancestors, finer=finer, charged_to=state.concept.id
-        )
-        reply = await self.llm.ask(question)
+        reply = await self.llm.ask(JudgeAtomic(concept=state.concept, ancestors=state.ancestors, finer=finer))
         return {"judged": {j.number: j for j in reply.items if j.number < len(finer)}}
 
     async def align(self, state: State) -> dict[str, Any]:
@@ -338,7 +333,7 @@ class Agents:
             self.counts["judged"] += 1
             way = (*state.ancestors, state.concept)
             question = SameConcept(
-                candidate=new, known=known, similarity=similarity, charged_to=state.concept.id,
+                candidate=new, known=known, similarity=similarity,
                 candidate_above=way, known_above=self.graph.lineage(known.id) if known.id in self.graph else way,
             )  # fmt: skip
             reply = await self.llm.ask(question)

@@ -21,7 +21,6 @@ class Question(Generic[Reply]):
 
     reply: ClassVar[type[BaseModel]]
     stage: ClassVar[str] = "grow"  # for the ledger
-    charged_to: str = ""  # id of the concept that the money is spent on, for the ledger; not part of the question
 
     def messages(self) -> list[dict[str, str]]:
         """The question in words: OpenAI chat messages. Page text is quoted as data, never as instructions."""

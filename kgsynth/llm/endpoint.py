@@ -23,7 +23,7 @@ import httpx
 from pydantic import BaseModel
 
 from kgsynth.errors import ConfigError, LLMError
-from kgsynth.ledger import Ledger, Spend
+from kgsynth.ledger import CHARGED_TO, Ledger, Spend
 from kgsynth.llm import Question
 from kgsynth.llm.config import EndpointConfig, LLMConfig
 from kgsynth.llm.dialect import Dialect, answer
@@ -126,7 +126,7 @@ class Endpoint:
         sent = json.dumps(body, ensure_ascii=False).encode(errors="replace")
         most = self.config.price(_most_tokens(sent), llm.max_reply_tokens)
         reserve = functools.partial(
-            self._ledger.reserve, most, stage=question.stage, concept=question.charged_to, model=model
+            self._ledger.reserve, most, stage=question.stage, concept=CHARGED_TO.get(), model=model
         )
         pace = self._pace_of_this_loop()
         async with pace.slot(reserve) as (taken_at, number):

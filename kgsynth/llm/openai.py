@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from kgsynth.errors import BudgetError, ConfigError, LLMError, LLMReplyError
 from kgsynth.files import cache_folder
-from kgsynth.ledger import Ledger
+from kgsynth.ledger import CHARGED_TO, Ledger
 from kgsynth.llm import Question, Reply
 from kgsynth.llm.cache import ReplyCache
 from kgsynth.llm.config import EndpointConfig, LLMConfig
@@ -113,7 +113,7 @@ class OpenAIChat:
         if text is None and self._cache:
             text = self._cache.get(self._cached_under(endpoint, key), failed=self.offline)
             if text is not None:
-                about = {"stage": question.stage, "concept": question.charged_to, "model": model}
+                about = {"stage": question.stage, "concept": CHARGED_TO.get(), "model": model}
                 self.ledger.record("cached", **about, key=key, reply=text)
                 return text
         if text is None and self.offline:
