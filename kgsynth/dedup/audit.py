@@ -54,8 +54,8 @@ def closest_pairs(
     concepts = {c.id: c for c in store.concepts()}
     _, ids, vectors = store.embeddings()
     near = [(ids[i], ids[j]) for _, i, j in nearest_rows(vectors, max(4 * top, 200), on_progress)]
-    pairs = list(dict.fromkeys((*near, *sharing_names(list(concepts.values())))))
-    pairs = [(a, b) for a, b in pairs if a in concepts and b in concepts]
+    named = _closest(sharing_names(list(concepts.values())), ids, vectors, max(20 * top, 1_000))
+    pairs = [(a, b) for a, b in dict.fromkeys((*near, *named)) if a in concepts and b in concepts]
     dedup = Dedup(embedder or HashingEmbedder(), config)
     dedup.add(*(concepts[i] for i in dict.fromkeys(i for pair in pairs for i in pair)))
     linked = {frozenset((e.parent, e.child)) for e in store.edges([p for a, b in pairs for p in ((a, b), (b, a))])}
@@ -65,6 +65,19 @@ def closest_pairs(
         on_progress("pairs judged", n + 1, len(pairs))
     rank = {MERGE: 0, JUDGE: 1}
     return sorted(judged, key=lambda p: (rank.get(p.verdict, 2), -p.scores.get("similarity", 0.0)))[:top]
+
+
+def _closest(
+    pairs: Iterable[tuple[str, str]], ids: Sequence[str], vectors: NDArray[np.float32], k: int
+) -> list[tuple[str, str]]:
+    """The k pairs with the highest cosines; those without vectors first. Judging a pair may mean embedding four texts."""
+    rows = {concept_id: row for row, concept_id in enumerate(ids)}
+
+    def cosine(pair: tuple[str, str]) -> float:
+        a, b = (rows.get(i) for i in pair)
+        return 2.0 if a is None or b is None else float(vectors[a] @ vectors[b])
+
+    return sorted(dict.fromkeys(pairs), key=lambda pair: -cosine(pair))[:k]
 
 
 def nearest_rows(vectors: NDArray[np.float32], k: int, on_progress: Progress) -> list[tuple[float, int, int]]:

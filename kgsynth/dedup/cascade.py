@@ -330,7 +330,7 @@ class Dedup:
             needs_judge=[(self._known.concepts[i], query.cosines(i)["similarity"]) for i in uncertain],
         )  # fmt: skip
 
-    def _other_sense(self, query: _Query, own: list[str]) -> Alignment:
+    def _other_sense(self, query: _Query, own: Sequence[str]) -> Alignment:
         """The name is taken by other meanings: the candidate gets a sense, or is the known concept of that sense."""
         query.candidate = self._with_sense(query, self._known.concepts[own[0]])
         sense = query.candidate.sense

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import nlargest
+from typing import Any
 
 from kgsynth.dedup.names import plain_word
 
@@ -69,8 +70,8 @@ class Definitions:
 
     def __init__(self) -> None:
         self._words: dict[str, Words] = {}
-        self._having: dict[str, dict[str, None]] = defaultdict(dict)  # word -> ids
-        self._texts: dict[tuple[str, ...], dict[str, None]] = defaultdict(dict)  # all words -> ids
+        self._having: dict[Any, dict[str, None]] = defaultdict(dict)  # word -> ids
+        self._texts: dict[Any, dict[str, None]] = defaultdict(dict)  # all words -> ids
 
     def add(self, concept_id: str, text: str) -> None:
         self.remove(concept_id)
