@@ -319,12 +319,19 @@ class Agents:
         return aligned.concept, aligned.decision, aligned.match is None
 
     def _aligned(self, new: Concept, state: State) -> Alignment:
-        """What dedup says; but that something is its own parent or ancestor under another name is for a judge to confirm."""
+        """What dedup says. But what a page calls finer than a concept is not that concept, or one above it, under another name,
+        unless it is told in the same words: then a judge is to confirm it."""
         aligned = self.known.align(new)
-        match, above = aligned.match, {state.concept.id, *(a.id for a in state.ancestors)}
-        if match is None or aligned.needs_judge or match.id not in above or name_key(new.name) in match.keys:
-            return aligned
-        return replace(aligned, needs_judge=[(match, aligned.similarity)], otherwise=tidied(new))
+        above = {state.concept.id, *(a.id for a in state.ancestors)}
+        doubts = [pair for pair in aligned.needs_judge if pair[0].id not in above or told_alike(new, pair[0])]
+        match = aligned.match
+        if match is None or match.id not in above or name_key(new.name) in match.keys:
+            return replace(aligned, needs_judge=doubts)
+        if told_alike(new, match):
+            return replace(aligned, needs_judge=[(match, aligned.similarity)], otherwise=tidied(new))
+        scores = (("neighbour", match.name), ("similarity", aligned.similarity))
+        decision = _dedup(new, "new", f"a page calls it finer than {state.concept.name}", scores)
+        return replace(aligned, match=None, concept=tidied(new), decision=decision, needs_judge=[])
 
     async def _judged(self, new: Concept, known: Concept, similarity: float, state: State) -> tuple[bool, str]:
         """(whether a model takes the two for one concept, why). Each pair is asked about once."""
@@ -390,6 +397,12 @@ def fused(ranked: Sequence[Sequence[Hit]], concept: Concept) -> list[Hit]:
             scores[hit.url] += 1 / (60 + rank)  # pyright: ignore[reportArgumentType]
     own = {url for url, hit in hits.items() if name_key(hit.title) in concept.keys}
     return [hits[url] for url in sorted(hits, key=lambda url: (url not in own, -scores[url], url))]
+
+
+def told_alike(one: Concept, other: Concept) -> bool:
+    """Whether both have one definition, letter by letter but for case and white space."""
+    a, b = (" ".join(c.definition.casefold().split()) for c in (one, other))
+    return a == b and a != ""
 
 
 def _dedup(new: Concept, outcome: str, reason: str, evidence: tuple[tuple[str, Any], ...]) -> Decision:
