@@ -36,7 +36,7 @@ class SharedFile:
             name = f"{path.resolve().as_uri()}{'?mode=ro' if readonly else ''}" if path else ":memory:"
             self._db = sqlite3.connect(name, BUSY_S, isolation_level=None, check_same_thread=False, uri=bool(path))
             if not readonly:
-                _patiently(lambda: self._db.execute("PRAGMA journal_mode = WAL"))
+                patiently(lambda: self._db.execute("PRAGMA journal_mode = WAL"))
                 self._db.execute("PRAGMA synchronous = NORMAL")
         if not readonly and not self._is_filled():
             with self.transaction() as db:
@@ -91,8 +91,8 @@ def _fix(problem: str) -> str:
     return "check that its folder exists, is on a local disk and can be written"
 
 
-def _patiently(work: Callable[[], object]) -> None:
-    """SQLite does not wait for others while it changes the journal mode; several processes may open a new file at once."""
+def patiently(work: Callable[[], object]) -> None:
+    """Do what SQLite does not wait for: a change of the journal mode, while several processes open a new file at once."""
     until = time.monotonic() + BUSY_S
     while True:
         try:

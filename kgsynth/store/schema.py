@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 import uuid
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 from kgsynth.errors import StoreError
+from kgsynth.sqlite import BUSY_S, patiently
 from kgsynth.store import Row, tables
 from kgsynth.store.dag import levels_of
 
 APPLICATION_ID = 0x4B475359  # "KGSY": tells our files from other programs'
 FORMAT = 2  # PRAGMA user_version
-BUSY_SECONDS = 60.0  # how long a writer waits for its turn
 CHECKPOINT = 8_192  # pages of 4 KiB in the write-ahead log before they are put in their places, many of them once for several commits
 CACHE_KIB = 131_072  # of pages, per connection: a graph of 10^6 concepts is read from memory, not from the file
 
@@ -80,7 +78,7 @@ def open_file(path: str) -> sqlite3.Connection:
     try:
         if path != ":memory:":
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-        db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         try:
             db.row_factory = sqlite3.Row
             _prepare(db, path)
@@ -94,7 +92,7 @@ def open_file(path: str) -> sqlite3.Connection:
 
 def _prepare(db: sqlite3.Connection, path: str) -> None:
     if _found(db, path) == 0:  # before anything is written: another program's file is left as it is
-        _patiently(lambda: db.execute("PRAGMA journal_mode = WAL"))
+        patiently(lambda: db.execute("PRAGMA journal_mode = WAL"))
     if _found(db, path) != FORMAT:
         db.execute("BEGIN IMMEDIATE")
         try:
@@ -214,25 +212,12 @@ def _missing(db: sqlite3.Connection) -> list[str]:
     return [name for name, sql in INDEXES.items() if there.get(name) != sql]
 
 
-def _patiently(act: Callable[[], object]) -> None:
-    """Changing the journal mode does not wait for its turn as other statements do, so that we wait."""
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            act()
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-
-
 def explained(error: Exception, path: str) -> StoreError:
     text = str(error)
     if "not a database" in text or "malformed" in text:
         fix = "the file is damaged or of another program; restore it from a backup, or choose a new path"
     elif "locked" in text:
-        fix = f"another process has held it for {BUSY_SECONDS:.0f} s; stop that one, or try again"
+        fix = f"another process has held it for {BUSY_S:.0f} s; stop that one, or try again"
     elif "closed database" in text:
         fix = "the store was closed; open it again with open_store"
     elif "UNIQUE" in text:
