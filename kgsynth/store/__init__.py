@@ -174,8 +174,8 @@ class Skeleton:
 class GraphStore(Protocol):
     """The protocol both stores implement; `tests/conformance/` runs the same suite against each.
 
-    `far`: it is behind a network, so that calls are better made from a thread. Every method may raise StoreError. Reads see all commits so far, from whichever process they came. `kept` ids (of folded
-    concepts) are followed where a concept is asked for by id.
+    Every method may raise StoreError. Reads see all commits so far, from whichever process they came. `kept` ids (of folded
+    concepts) are followed where a concept is asked for by id. `far`: behind a network, so that calls are better made from a thread.
     """
 
     far: bool

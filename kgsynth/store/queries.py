@@ -294,10 +294,6 @@ WRITE_ALL = "\n".join(f"CALL () {{ {part} }}" for part in WRITE.values())
 
 # the frontier
 
-_TAKE = """
-SET f.attempts = f.attempts + CASE f.state WHEN 'leased' THEN 1 ELSE 0 END
-SET f.state = 'leased', f.owner = $owner, f.lease_until = $until, f.lease = $lease, f.token = g.tokens + place + 1"""
-
 _ITEM = "f.concept AS concept, f.depth AS depth, f.seq AS seq, f.attempts AS attempts, f.token AS token"
 
 _GIVE = f"""
@@ -307,7 +303,9 @@ MATCH (g:Guard {{id: 'graph'}})
 WITH g, found, range(0, size(found) - 1) AS places
 CALL (g, found, places) {{
     UNWIND places AS place
-    WITH g, found[place] AS f, place {_TAKE}
+    WITH g, found[place] AS f, place
+    SET f.attempts = f.attempts + CASE f.state WHEN 'leased' THEN 1 ELSE 0 END
+    SET f.state = 'leased', f.owner = $owner, f.lease_until = $until, f.lease = $lease, f.token = g.tokens + place + 1
 }}
 SET g.tokens = g.tokens + size(found)
 WITH found UNWIND found AS f
@@ -324,7 +322,9 @@ CALL () {{
 
 _OPEN = "f.seq >= 0 AND (f.state = 'waiting' OR f.state = 'leased' AND f.lease_until <= $now)"
 
-LEASE_AMONG = f"UNWIND $among AS concept MATCH (f:Frontier {{concept: concept}}) WHERE {_OPEN} WITH DISTINCT f {_GIVE}"
+LEASE_AMONG = f"""
+UNWIND $among AS concept MATCH (f:Frontier {{concept: concept}}) USING INDEX SEEK f:Frontier(concept) WHERE {_OPEN}
+WITH DISTINCT f {_GIVE}"""
 
 WAITING = f"MATCH (f:Frontier) WHERE {_OPEN} RETURN {_ITEM} ORDER BY seq"
 
@@ -336,7 +336,7 @@ MATCH (f:Frontier) WHERE f.state = 'leased' AND f.seq >= 0
 SET f.state = 'waiting', f.owner = '', f.lease_until = 0.0, f.attempts = f.attempts + 1
 RETURN count(f) AS n"""
 
-# An item that is being written right now may be seen without its properties (Neo4j reads what is committed, node by node): it will wait.
+# An item that is being written may be seen without its properties, as Neo4j reads what is committed, node by node: it will wait.
 FRONTIER = """
 MATCH (f:Frontier)
 WITH CASE WHEN f.state = 'leased' AND f.lease_until <= $now THEN 'waiting' ELSE coalesce(f.state, 'waiting') END AS state
