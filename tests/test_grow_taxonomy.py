@@ -30,22 +30,7 @@ from benchmarks.taxonomy.truth import Taxonomy, TrueConcept
 from benchmarks.taxonomy.tsv import read_tsv, write_tsv
 from kgsynth.concept import Concept
 from kgsynth.errors import ConfigError
-
-TREES = """\
-id\tlabel\tsynonyms\tparents\tdefinition
-d\tdata structures\t\t\tWays to lay out records in memory so that they can be found again.
-t\ttrees\ttree structures|arborescences\td\tLinked records without loops, drawn from one root downwards.
-h\thash tables\thash maps|dictionaries\td\tRecords found by a number that is computed from their key.
-s\tsearch trees\tordered trees\tt\tTrees which keep smaller keys on the left of every node.
-b\tbinary search trees\t\ts\tSearch trees whose nodes have two children at most.
-r\trotations\tpivots\tb|p\tExchanging a node with its child while the order of all keys stays.
-p\tsplay trees\t\ts\tSearch trees that move every key to the root when it is looked up.
-q\tpriority queues\t\td\tCollections that give back the smallest record first.
-e\theaps\t\tt|q\tTrees in which no child is smaller than its parent.
-f\tfibonacci heaps\t\te\tForests of trees in which a record is cut out when its key becomes smaller.
-o\topen addressing\tclosed hashing\th\tLooking for the next free slot of the table when one is taken.
-c\tchaining\tseparate chaining\th\tA list of records for every slot of the table.
-"""
+from tests.web_runs import TREES
 
 
 def parsed(tmp_path: Path, text: str | bytes) -> Taxonomy:

@@ -83,14 +83,14 @@ class _Case:
         if not asked:
             return "its parents are missing", ""
         for parent, t in asked:
-            if merged := self._merged(t, concept):
+            if merged := self._merged(t):
                 return "merged with another", merged
             if self.grown[self.by_truth[parent]].atomic:
                 return "its parent was held to be atomic", f" below {self.truth[parent].label!r}"
         outcomes = sorted({d.outcome for _, t in asked for d in self._decisions(t)})
         return "was proposed", f" as {asked[0][1].name!r}, decided: {', '.join(outcomes) or 'nothing'}"
 
-    def _merged(self, told: Told, concept: str) -> str:
+    def _merged(self, told: Told) -> str:
         """By which rule a proposal was taken for something else."""
         for decision in self._decisions(told):
             if decision.kind == "dedup" and decision.outcome not in NO_MATCH:

@@ -78,7 +78,7 @@ class Robots:
             try:
                 status, body = await self._get(httpx.URL(f"{origin}/robots.txt"))
             except WebError as error:
-                rules = self._known[origin] = _failed(origin, error)
+                rules = self._known[origin] = _failed(error)
                 return rules
             kept = self._archive.put("robots", origin, head={"status": status}, body=body)
         found = await _parsed(kept.body) if kept.head["status"] < 300 else None
@@ -86,7 +86,7 @@ class Robots:
         return rules
 
 
-def _failed(origin: str, error: WebError) -> Rules:
+def _failed(error: WebError) -> Rules:
     """A server error or no answer forbids all; endless redirects are as good as no file (RFC 9309, 2.3.1)."""
     until = time.time() + _KEEP_FAILURE
     if error.cause == "redirects":
