@@ -157,8 +157,8 @@ class Run:
         return open_corpus(self.recipe.corpus, self.embedder)
 
     @asynccontextmanager
-    async def web(self) -> AsyncIterator[tuple[SearchProvider, Reader]]:
-        """Where a stage searches and reads: the configured providers, or the corpus."""
+    async def web(self, stage: str) -> AsyncIterator[tuple[SearchProvider, Reader]]:
+        """Where a stage searches and reads, and is charged for it: the configured providers, or the corpus."""
         config = self.recipe.web
         with contextlib.ExitStack() as files:
             archive = open_archive(config)
@@ -166,14 +166,14 @@ class Run:
                 files.callback(archive.close)
             web = open_web(
                 config, corpus=lambda: self.corpus, archive=archive, offline=self.offline,
-                charge=self._charge, tally=self.folder / "searches",
+                charge=partial(self._charge, stage), tally=self.folder / "searches",
             )  # fmt: skip
             async with web as (search, fetcher):
                 yield search, Reader(SiteFetcher(fetcher) if config.providers else fetcher)
 
-    async def _charge(self, provider: str, usd: float) -> None:
+    async def _charge(self, stage: str, provider: str, usd: float) -> None:
         """A paid search, on the account of the concept that is researched. Raises BudgetError."""
-        async with self.ledger.charge(Spend(calls=1, usd=usd), stage="grow", model=provider, concept=CHARGED_TO.get()):
+        async with self.ledger.charge(Spend(calls=1, usd=usd), stage=stage, model=provider, concept=CHARGED_TO.get()):
             return  # paid for whatever comes of it
 
     @cached_property
@@ -276,7 +276,7 @@ async def grow_here(
     """Grow in this process; see `grow.grow` for patient."""
     weight = partial(to_learn, run.graph.store, run.recipe.feedback) if "feedback" in run.recipe.grow.order else dict
     try:
-        async with run.web() as (search, reader):
+        async with run.web("grow") as (search, reader):
             return await grow(
                 run.graph, run.recipe.grow, llm=run.llm, search=search, reader=reader, embedder=run.embedder,
                 owner=owner or run.owner, patient=patient, weight=weight, on_progress=on_progress,
@@ -350,7 +350,7 @@ class _Synthesis:
     async def work(self) -> None:
         run = self.run
         try:
-            async with run.web() as (search, reader):
+            async with run.web("synthesize") as (search, reader):
                 self.env = SynthesisEnv(
                     graph=run.graph, search=search, reader=reader, llm=run.llm,
                     sandbox=self.sandbox, embedder=run.embedder,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 import subprocess
@@ -92,6 +93,23 @@ def test_interrupted_and_resumed_with_another_model_the_ledger_adds_up(tmp_path:
         assert sum(sums.values(), Spend()).calls == len(rows)
         assert sum(sums.values(), Spend()).usd == pytest.approx(ledger.total.usd)
     assert set(ledger.by_concept()) <= {c.id for c in graph}, "money is spent on concepts of the graph"
+
+
+def test_a_paid_search_is_charged_to_the_stage_that_searches(tmp_path: Path, cache: Path, site: Site) -> None:
+    dear = f'web.providers=[{{ name = "searxng", base_url = "{site.url}", usd_per_1k = 10.0 }}]'
+    recipe = web_recipe(tmp_path, site, "run", dear, "grow.max_depth=1")
+    with open_run(recipe) as run:
+        grow_graph(run)
+        grown = run.ledger.by_stage()["grow"]
+
+        async def look_up() -> None:
+            async with run.web("synthesize") as (search, _):
+                await search.search("something that no agent has searched for", 3)
+
+        asyncio.run(look_up())
+        assert run.ledger.by_stage() == {"grow": grown, "synthesize": Spend(calls=1, usd=0.01)}
+    searches = [row for row in spent(recipe) if row["kind"] == "search"]
+    assert {(row["stage"], bool(row["concept"])) for row in searches} == {("grow", True), ("synthesize", False)}
 
 
 @pytest.mark.slow
