@@ -117,7 +117,7 @@ class Dedup:
         judge says that they differ; then `otherwise` is what to write. Without a match, nobody in `needs_judge` is the
         same unless a judge says so.
         """
-        query = _Query(tidied(candidate), self._known, among)
+        query = _Query(tidied(candidate), self._known, self.config.neighbours, among)
         for rule in (self._by_key, self._by_definition, self._by_acronym, self._by_spelling, self._by_vector):
             if (alignment := rule(query)) is not None:
                 return alignment
@@ -125,7 +125,7 @@ class Dedup:
 
     def scores(self, candidate: Concept, concept_id: str) -> dict[str, Any]:
         """What the evidence of a decision about these two would be."""
-        return dict(_Query(tidied(candidate), self._known).evidence(concept_id)[1:])
+        return dict(_Query(tidied(candidate), self._known, self.config.neighbours).evidence(concept_id)[1:])
 
     # the cascade
 
@@ -345,8 +345,8 @@ class Dedup:
 class _Query:
     """One candidate on its way through the cascade; what is worked out about it is worked out once."""
 
-    def __init__(self, candidate: Concept, known: Known, among: Collection[str] | None = None) -> None:
-        self.candidate, self._known, self._among = candidate, known, among
+    def __init__(self, candidate: Concept, known: Known, k: int, among: Collection[str] | None = None) -> None:
+        self.candidate, self._known, self._k, self._among = candidate, known, k, among
         self.uncertain: list[str] = []
         self._cosines: dict[str, dict[str, float]] = {}
         self._overlaps: dict[str, Overlap] = {}
@@ -366,7 +366,7 @@ class _Query:
         """The nearest by name and definition, nearest first, ties in the order of insertion."""
         if not self._known.concepts or self._among is not None:
             return list(self._among or ())
-        return [i for i, _ in self._known.near.query(self.vectors.whole, 5)]
+        return [i for i, _ in self._known.near.query(self.vectors.whole, self._k)]
 
     @cached_property
     def told_alike(self) -> list[str]:
@@ -374,7 +374,7 @@ class _Query:
         text = self.candidate.definition
         if not text or self._among is not None:
             return list(self._among or ()) if text else []
-        return self._known.definitions.having(text) or self._known.definitions.nearest(text, 5)
+        return self._known.definitions.having(text) or self._known.definitions.nearest(text, self._k)
 
     def nearest(self, semantic: bool) -> str | None:
         return next(iter(self.neighbours if semantic else self.told_alike), None)
