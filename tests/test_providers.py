@@ -372,17 +372,26 @@ def test_money_is_asked_for_before_every_request() -> None:
         assert len(server.requests) == 2
 
 
-def test_exa_s_price_depends_on_the_results() -> None:
+@pytest.mark.parametrize(
+    ("name", "config", "k", "usd"),
+    [
+        ("exa", {}, 5, 0.007),
+        ("exa", {}, 15, 0.012),
+        ("exa", {"usd_per_1k": 2.0}, 15, 0.002),
+        ("tavily", {}, 5, 0.008),
+        ("tavily", {"parameters": {"search_depth": "advanced"}}, 5, 0.016),
+        ("tavily", {"parameters": {"search_depth": "advanced"}, "usd_per_1k": 2.0}, 5, 0.002),
+    ],
+)
+def test_the_price_is_that_of_what_is_asked_for(name: str, config: dict[str, Any], k: int, usd: float) -> None:
     spent: list[float] = []
 
     async def charge(provider: str, usd: float) -> None:
         spent.append(usd)
 
-    with SearchServer(lambda request: PROTOCOLS["exa"](request, docs_for("exa", 5))) as server:
-        for price, k in ((None, 5), (None, 15), (2.0, 15)):
-            config = ProviderConfig(name="exa", base_url=server.url, usd_per_1k=price)
-            asyncio.run(_search(config, "merge sort", k, charge=charge))
-    assert spent == pytest.approx([0.007, 0.012, 0.002])
+    with SearchServer(lambda request: PROTOCOLS[name](request, docs_for(name, 5))) as server:
+        asyncio.run(_search(ProviderConfig(name=name, base_url=server.url, **config), "merge sort", k, charge=charge))
+    assert spent == pytest.approx([usd])
 
 
 def test_turns_are_taken_together_by_all_who_share_an_archive(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from kgsynth.llm.questions import JudgeAtomic, PlanQueries, Propose, SameConcept
 from kgsynth.llm.reply import schema_text
 from kgsynth.stages import Recipe
 from kgsynth.web.providers import REGISTRY, ProviderConfig
+from kgsynth.web.providers.api import Api
 
 CHARS_PER_TOKEN = 4  # of English
 FOUND = 0.5  # of `children`: finer concepts that the pages of one concept support
@@ -288,8 +289,9 @@ def tokens_of(question: Question[Any], *, more: int = 0) -> int:
 def _price(config: ProviderConfig, hits: int) -> float:
     """US dollars of one query."""
     kind = REGISTRY[config.name]
-    per_1k = getattr(kind, "usd_per_1k", 0.0) if config.usd_per_1k is None else config.usd_per_1k
-    return per_1k / 1000 * math.ceil(hits / getattr(kind, "page", hits))
+    if not issubclass(kind, Api):
+        return 0.0
+    return math.ceil(hits / kind.page) * kind.price(config, min(hits, kind.page))
 
 
 def _pace(config: ProviderConfig) -> float:

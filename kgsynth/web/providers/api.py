@@ -102,8 +102,6 @@ class Api:
         self.variable = config.api_key_env or self.key_env
         self.key = _key(config, self.variable, self.needs_key)
         self.url = base.rstrip("/") + self.path
-        price = self.usd_per_1k if config.usd_per_1k is None else config.usd_per_1k
-        self.usd = price / 1000
         self.pace = Pace(self.name, self.pace_of() if config.per_second is None else config.per_second, line)
 
     def pace_of(self) -> float:
@@ -113,9 +111,15 @@ class Api:
     def busy(self) -> float:
         return self.pace.wait()
 
-    def price(self, k: int) -> float:
-        """USD of a request for k results."""
-        return self.usd
+    @classmethod
+    def price(cls, config: ProviderConfig, k: int) -> float:
+        """USD of a request for k results, as configured or listed."""
+        return (cls.list_price(config, k) if config.usd_per_1k is None else config.usd_per_1k) / 1000
+
+    @classmethod
+    def list_price(cls, config: ProviderConfig, k: int) -> float:
+        """USD of 1,000 requests for k results each."""
+        return cls.usd_per_1k
 
     def ask(self, query: str, k: int, at: Any) -> Ask:
         """The request for k results, at most a page, from position `at` on."""
@@ -135,9 +139,8 @@ class Api:
         hits: dict[str, Row] = {}
         at = self.first
         for _ in range(math.ceil(k / self.page) + 1):
-            body = await self._get(
-                self.ask(query[: self.longest], min(k, self.page), at), self.price(min(k, self.page))
-            )
+            n = min(k, self.page)
+            body = await self._get(self.ask(query[: self.longest], n, at), self.price(self.config, n))
             rows, at = self._read(body, at)
             for row in rows:
                 if url := clean_url(row.url):

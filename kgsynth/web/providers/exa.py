@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgsynth.web.providers import register
+from kgsynth.web.providers import ProviderConfig, register
 from kgsynth.web.providers.api import SNIPPET, Api, Ask, Malformed, Row, parse, rows, text
 
 
@@ -21,8 +21,9 @@ class Exa(Api):
     usd_per_1k = 7.0  # with ten results
     page = most = 100
 
-    def price(self, k: int) -> float:
-        return self.usd + (0.001 * max(0, k - 10) if self.config.usd_per_1k is None else 0.0)
+    @classmethod
+    def list_price(cls, config: ProviderConfig, k: int) -> float:
+        return cls.usd_per_1k + max(0, k - 10)
 
     def ask(self, query: str, k: int, at: Any) -> Ask:
         contents = {"highlights": {"maxCharacters": SNIPPET}}

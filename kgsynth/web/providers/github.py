@@ -19,12 +19,13 @@ class GitHub(Api):
     base_url = "https://api.github.com"
     path = "/search/repositories"
     key_env = "GITHUB_TOKEN"
+    per_second = 10 / 60
     page, most = 100, 1000
     longest = 256
     first = 1
 
     def pace_of(self) -> float:
-        return 30 / 60 if self.key else 10 / 60
+        return 30 / 60 if self.key else self.per_second
 
     def ask(self, query: str, k: int, at: int) -> Ask:
         headers = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgsynth.web.providers import register
+from kgsynth.web.providers import ProviderConfig, register
 from kgsynth.web.providers.api import Api, Ask, Reply, Row, parse, read_rows, rest_of, rows
 
 
@@ -20,6 +20,10 @@ class Tavily(Api):
     key_env, needs_key = "TAVILY_API_KEY", True
     usd_per_1k = 8.0
     page = most = 20
+
+    @classmethod
+    def list_price(cls, config: ProviderConfig, k: int) -> float:
+        return cls.usd_per_1k * (2 if config.parameters.get("search_depth") == "advanced" else 1)
 
     def ask(self, query: str, k: int, at: Any) -> Ask:
         return Ask(json={"query": query, "max_results": k}, headers={"Authorization": f"Bearer {self.key}"})
