@@ -15,6 +15,7 @@ from kgsynth.errors import WebError
 from kgsynth.web import Fetched, Page
 from kgsynth.web.confined import run_confined
 from kgsynth.web.extract import extract
+from kgsynth.web.fetch import ENDINGS, VAGUE
 from tests.pdfs import pdf, stream_object
 from tests.test_extract import assert_offsets
 
@@ -108,6 +109,20 @@ def test_a_pdf_bomb_is_given_up_on() -> None:
 def test_a_page_in_place_of_a_pdf_is_read_as_a_page() -> None:
     page = page_of(b"<!DOCTYPE html><title>Sign in</title><main><p>Please sign in.</p></main>", "application/pdf")
     assert page.title == "Sign in"
+
+
+# -- by name -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", VAGUE)
+@pytest.mark.parametrize(
+    ("end", "body"), [(".txt", b"Sets"), (".rst", b"Sets"), (".md", b"# Sets"), (".ipynb", b""), (".pdf", b"")]
+)
+def test_what_is_fetched_by_its_ending_can_be_read(end: str, body: bytes, kind: str) -> None:
+    """Whatever a server calls it; `fetch.py` takes these types for the sake of the name."""
+    body = body or (notebook(4) if end == ".ipynb" else pdf([["Sets", "A set has no order."]]))
+    assert end in ENDINGS
+    assert "Sets" in page_of(body, kind, f"https://example.org/sets{end}").source.text
 
 
 # -- notebooks ---------------------------------------------------------------------------------------------------------

@@ -37,15 +37,11 @@ _BY_TYPE = {
     "application/markdown": "markdown",
     "application/pdf": "pdf", "application/x-pdf": "pdf", "application/x-ipynb+json": "notebook",
 }  # fmt: skip
-_BY_NAME = {".md": "markdown", ".markdown": "markdown", ".ipynb": "notebook"}
+_BY_NAME = {".md": "markdown", ".markdown": "markdown", ".ipynb": "notebook", ".rst": "text", ".txt": "text"}
 _VAGUE = (
-    "",
-    "text/plain",
-    "application/octet-stream",
-    "binary/octet-stream",
-    "application/json",
+    "", "text/plain", "application/octet-stream", "binary/octet-stream", "application/x-download", "application/json",
     "text/x-web-markdown",
-)
+)  # fmt: skip
 _IS_HTML = re.compile(
     rb"\s{0,99}(?:<!--.{0,999}?-->\s{0,99}|<\?xml[^>]{0,99}\?>\s{0,99})?<(?:!doctype html|html)\b",
     re.IGNORECASE | re.DOTALL,

@@ -34,12 +34,12 @@ from kgsynth.web.robots import READ_KB, Robots
 # What is taken, by the start of the media type. PAGES fall under `max_kb`, FILES under `max_file_kb`.
 PAGES = ("text/", "application/xhtml+xml", "application/markdown")
 FILES = (
-    "application/pdf", "application/x-pdf", "application/x-ipynb+json", "application/zip", "application/x-zip",
+    "application/pdf", "application/x-pdf", "application/x-ipynb+json",
     "application/gzip", "application/x-gzip", "application/x-tar", "application/x-gtar", "application/x-tgz",
 )  # fmt: skip
 # Types that say nothing are taken when the path ends in one of these.
 VAGUE = ("application/json", "application/octet-stream", "binary/octet-stream", "application/x-download")
-ENDINGS = (".ipynb", ".pdf", ".zip", ".tar", ".tar.gz", ".tgz", ".md", ".rst", ".txt")
+ENDINGS = (".ipynb", ".pdf", ".tar", ".tar.gz", ".tgz", ".md", ".rst", ".txt")
 
 _ACCEPT = "text/html,application/xhtml+xml,text/markdown,text/plain,application/pdf;q=0.9,*/*;q=0.5"
 _UNTYPED = "text/html"  # what an answer without a Content-Type is taken for
