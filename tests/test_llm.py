@@ -244,14 +244,22 @@ PRICES = {"usd_per_1m_prompt": 1.0, "usd_per_1m_completion": 1.0}
         ({"base_url": "http://user:pass@host/v1"}, "user name or password"),
         ({"concurrency": 0}, "concurrency = 0 must be above 0"),
         ({"max_usd": -1.0}, "max_usd = -1.0 must not be negative"),
-        ({"max_usd": 1.0}, "max_usd needs the prices"),
-        ({"max_usd": 1.0, **PRICES, "fallbacks": (EndpointConfig(model="b"),)}, r"fallbacks\]\] max_usd needs .* 'b'"),
+        ({"kind": "openai", "model": "m", "max_usd": 1.0}, "max_usd needs the prices"),
+        (
+            {"kind": "openai", "model": "m", "max_usd": 1.0, **PRICES, "fallbacks": (EndpointConfig(model="b"),)},
+            r"fallbacks\]\] max_usd needs .* 'b'",
+        ),
     ],
 )
 def test_a_contradictory_config_names_the_key(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said) as error:
         LLMConfig(**settings)
     assert "pass" not in str(error.value).replace("password", "")
+
+
+def test_without_a_model_money_is_capped_without_its_prices() -> None:
+    """Paid searches have prices of their own."""
+    assert LLMConfig(kind="offline", max_usd=1.0).caps.max_usd == 1.0
 
 
 def test_an_impossible_key_is_refused_without_showing_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,7 @@ class LLMConfig:
         _check_numbers(
             self, "[llm]", above=above, from_0=("temperature", "max_calls", "max_tokens", "max_usd", *PRICES)
         )
-        if self.max_usd is not None:
+        if self.kind == "openai" and self.max_usd is not None:
             self._check_prices()
 
     def _check_prices(self) -> None:
