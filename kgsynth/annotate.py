@@ -20,7 +20,8 @@ EVALUATIONS = (
 def annotate(store: GraphStore, folder: Path, tasks: Iterable[Task]) -> int:
     """Put a run's tasks into its graph, with the pass rates the trainer has written by now. Doing it again changes nothing.
 
-    A pass rate that another run on the same graph has measured of the same task stays until this one measures it too. Returns how many were new or known differently. Raises RunError when a file of the trainer is damaged.
+    A pass rate that another run on the same graph has measured of the same task stays until this one measures it too.
+    Returns how many were new or known differently. Raises RunError when a file of the trainer is damaged.
     """
     known = {task.id: task for task in store.tasks()}
     told = (_with_rate(record, known.get(record.id)) for record in records(folder, tasks))

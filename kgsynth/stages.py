@@ -57,8 +57,8 @@ T = TypeVar("T")
 
 # Settings that change how fast or at what cost a run goes, never what it makes.
 MAY_CHANGE = (
-    "run.dir", "grow.agents", "grow.order", "grow.domains", "grow.processes", "grow.on", "grow.attempts", "grow.lease_seconds", "corpus.cache",
-    "synthesize.drafts", "llm.", "web.", "feedback.",
+    "run.dir", "grow.agents", "grow.order", "grow.domains", "grow.processes", "grow.on", "grow.attempts",
+    "grow.lease_seconds", "corpus.cache", "synthesize.drafts", "llm.", "web.", "feedback.",
 )  # fmt: skip
 
 

@@ -5,8 +5,8 @@
     domains    those of the domain that is furthest below its wanted share of the concepts
     feedback   those whose surroundings a policy in training solves sometimes, but not always (`kgsynth.feedback`)
 
-`[grow] order` names some of them; the first one decides, the next ones break its ties, and then comes first what was queued first.
-With `breadth` alone the store's own order is taken, and nothing needs to be looked at. The others see the graph as it is when an
+`[grow] order` names some of them; the first one decides, the next ones break its ties, and then comes first what was queued
+first. With `breadth` alone the store's own order is taken, and nothing needs to be looked at. The others see the graph as it is when an
 agent is free, so a graph that was grown under them depends on how fast its agents were.
 """
 
@@ -119,10 +119,8 @@ class Frontier:
 
 
 def look(skeleton: Skeleton, wanted: Mapping[str, float], weight: Mapping[str, float]) -> View:
-    """Rows of a skeleton come in the order of insertion, so a concept's first edge is the way on which it was found."""
-    first: dict[int, int] = {}
-    for parent, child in zip(skeleton.parents.tolist(), skeleton.children.tolist(), strict=True):
-        first.setdefault(child, parent)
+    """A skeleton with what else the policies go by."""
+    first = first_parents(skeleton)
     branch: dict[int, int] = {}
     for row in range(len(skeleton.ids)):
         branch[row] = _branch(row, first, branch)
@@ -134,6 +132,14 @@ def look(skeleton: Skeleton, wanted: Mapping[str, float], weight: Mapping[str, f
         wanted=wanted,
         weight=weight,
     )
+
+
+def first_parents(skeleton: Skeleton) -> dict[int, int]:
+    """Row of a concept -> row of the parent under which it was found: edges come in the order of insertion."""
+    first: dict[int, int] = {}
+    for parent, child in zip(skeleton.parents.tolist(), skeleton.children.tolist(), strict=True):
+        first.setdefault(child, parent)
+    return first
 
 
 def _branch(row: int, first: Mapping[int, int], branch: dict[int, int]) -> int:

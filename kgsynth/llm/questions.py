@@ -2,7 +2,8 @@
 
 Each question carries its data (for a brain that works by rules) and renders itself to chat messages (for a model).
 Page text always travels inside <page> tags that the system message declares to be data. A closing tag inside a page or its
-address is broken up, so that a page cannot end its own quotation; sentences that give orders to a program are blotted out (screen.py).
+address is broken up, so that a page cannot end its own quotation; sentences that give orders to a program are blotted out
+(screen.py).
 """
 
 from __future__ import annotations

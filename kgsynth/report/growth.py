@@ -14,7 +14,7 @@ import numpy as np
 
 from kgsynth.concept import Decision, Edge, name_key
 from kgsynth.graph import ConceptGraph
-from kgsynth.grow.frontier import look
+from kgsynth.grow.frontier import first_parents, look
 from kgsynth.llm.questions import Criterion
 from kgsynth.store import Operation, Skeleton
 
@@ -41,6 +41,7 @@ RULES = {
     "alias": "alias",
     "acronym": "acronym",
     "lexical": "spelling",
+    "definition": "same definition",
     "vector": "same meaning, by vectors",
     "judge": "same, a model says",
     "sense": "same name, another sense",
@@ -146,9 +147,7 @@ def groups(skeleton: Skeleton) -> tuple[dict[str, str], str]:
 
 def _roots(skeleton: Skeleton) -> list[int]:
     """The root of each row, along first parents."""
-    first: dict[int, int] = {}
-    for parent, child in zip(skeleton.parents.tolist(), skeleton.children.tolist(), strict=True):
-        first.setdefault(child, parent)
+    first = first_parents(skeleton)
     root: dict[int, int] = {}
     for row in range(len(skeleton.ids)):
         way = [row]

@@ -175,7 +175,8 @@ class GraphStore(Protocol):
     """The protocol both stores implement; `tests/conformance/` runs the same suite against each.
 
     Every method may raise StoreError. Reads see all commits so far, from whichever process they came. `kept` ids (of folded
-    concepts) are followed where a concept is asked for by id. `far`: behind a network, so that calls are better made from a thread.
+    concepts) are followed where a concept is asked for by id. `far`: behind a network, so that calls are better made from a
+    thread.
     """
 
     far: bool

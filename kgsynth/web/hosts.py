@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import TracebackType
 
 from kgsynth.errors import WebError
 from kgsynth.web.archive import Archive
@@ -36,7 +37,9 @@ class Clock:
         await self._timeout.__aenter__()
         return self
 
-    async def __aexit__(self, kind, error, trace) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
             await self._timeout.__aexit__(kind, error, trace)
         except TimeoutError as late:
