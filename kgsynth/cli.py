@@ -200,7 +200,7 @@ def _grow(run: Run) -> None:
 
     print(f"grow: brain is {run.llm.name}, graph in {run.recipe.store.url or run.folder / 'graph.sqlite'}")
     paid = run.recipe.llm.kind == "openai" or run.recipe.web.providers
-    money = (lambda: run.ledger.total) if paid else None
+    money = (lambda: run.ledger.spent) if paid else None
     with growing(run.recipe.grow.max_concepts, money=money, caps=run.recipe.llm.caps) as show:
         report = grow_graph(run, show)
     print("grow: " + ("was finished before" if report is None else report.describe()))

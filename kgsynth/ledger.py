@@ -184,6 +184,11 @@ class Ledger:
         return sum(self.by_stage().values(), Spend())
 
     @property
+    def spent(self) -> Spend:
+        """What caps are checked against, beside `reserved`: calls and tokens of models, everybody's dollars."""
+        return self._running("spent")
+
+    @property
     def reserved(self) -> Spend:
         """What requests in flight may cost at most."""
         return self._running("reserved")
@@ -226,13 +231,13 @@ class Ledger:
 
     def _insert(self, row: tuple[Any, ...], counted: Spend) -> int | None:
         with self._file.transaction() as db:
-            with_it = self._running("spent") + counted
+            with_it = self.spent + counted
             if cap := self.caps.broken_by(with_it):
                 raise BudgetError(
-                    f"[llm] {cap} is reached: {self._running('spent')} are spent and the next call may take "
+                    f"[llm] {cap} is reached: {self.spent} are spent and the next call may take "
                     f"{counted}; raise the cap and resume, answered questions are not asked again"
                 )
-            if self.caps.broken_by(with_it + self._running("reserved")):
+            if self.caps.broken_by(with_it + self.reserved):
                 return None
             return db.execute(_RESERVE, row).lastrowid
 

@@ -143,6 +143,8 @@ def test_a_search_shares_the_money_but_not_the_calls() -> None:
     with pytest.raises(BudgetError, match="max_usd"):
         asyncio.run(search())
     pay(ledger, Spend(calls=1, usd=0.05))
+    assert (ledger.spent.calls, ledger.total.calls) == (1, 4)
+    assert ledger.spent.usd == pytest.approx(0.95) == ledger.total.usd
     assert ledger.by_model()["tavily"].calls == 3
     assert ledger.by_model()["tavily"].usd == pytest.approx(0.9)
     assert [(row["kind"], row["outcome"], row["estimated"]) for row in ledger.rows()] == [

@@ -89,6 +89,12 @@ def test_an_empty_picture_leaves_out_what_there_is_not() -> None:
         assert word not in text
 
 
+def test_paid_searches_are_money_without_a_model() -> None:
+    view = View(500, money=lambda: Spend(usd=0.02), caps=Caps(max_usd=0.1))
+    view.saw(Progress(concepts=1, waiting=1, leased=0, done=0))
+    assert "$0.0200 · 20% of max_usd = 0.1" in "\n".join(drawn(view))
+
+
 def test_ten_thousand_agents_take_twelve_lines_and_the_rest_is_counted_by_step() -> None:
     view = View(2_000_000)
     view.saw(typical(agents=agents(10_000), concepts=1_234_567))

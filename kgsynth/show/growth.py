@@ -89,7 +89,7 @@ class View:
         return self._clock() - self._seen_at
 
     def spent(self) -> Spend:
-        """Of the run so far, as of the last second; what was known before when the ledger cannot be read."""
+        """By the run so far, as of the last second; what was known before when the ledger cannot be read."""
         if self._money and self._clock() - self._asked_at >= MONEY_S:
             self._asked_at = self._clock()
             with contextlib.suppress(KgsynthError):
@@ -192,7 +192,7 @@ def _pace(view: View) -> list[str]:
 
 def _money(view: View) -> list[str]:
     spent = view.spent()
-    if not spent.calls:
+    if not (spent.calls or spent.usd):
         return []
     share, cap = view.used()
     usd = f"${spent.usd:,.4f}" if spent.usd else "no price known"
