@@ -24,7 +24,7 @@ ALLOWED: dict[str, set[str]] = {
     "embed": BASE,
     "sandbox": BASE,
     "llm": BASE | {"web", "ledger"},  # questions quote pages
-    "web": BASE | {"embed", "ledger"},
+    "web": BASE | {"embed"},
     "nearest": BASE,
     "store": BASE | {"nearest"},
     "structure": BASE | {"store"},
