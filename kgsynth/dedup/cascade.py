@@ -22,6 +22,7 @@ from kgsynth.dedup.names import (
     is_identifier,
     is_typo,
     relation,
+    share_a_word,
     spelling_forms,
     tidied,
     typo_keys,
@@ -117,7 +118,7 @@ class Dedup:
         judge says that they differ; then `otherwise` is what to write. Without a match, nobody in `needs_judge` is the
         same unless a judge says so.
         """
-        query = _Query(tidied(candidate), self._known, self.config.neighbours, among)
+        query = _Query(candidate, self._known, self.config.neighbours, among)
         for rule in (self._by_key, self._by_definition, self._by_acronym, self._by_spelling, self._by_vector):
             if (alignment := rule(query)) is not None:
                 return alignment
@@ -125,7 +126,7 @@ class Dedup:
 
     def scores(self, candidate: Concept, concept_id: str) -> dict[str, Any]:
         """What the evidence of a decision about these two would be."""
-        return dict(_Query(tidied(candidate), self._known, self.config.neighbours).evidence(concept_id)[1:])
+        return dict(_Query(candidate, self._known, self.config.neighbours).evidence(concept_id)[1:])
 
     # the cascade
 
@@ -133,8 +134,9 @@ class Dedup:
         hits = query.found(self._known.keys, query.candidate.keys)
         key = name_key(query.candidate.name)
         own = [i for i in hits if name_key(self._known.plain[i].name) == key]
-        if query.candidate.sense and query.candidate.id in own:
-            return self._match(query, query.candidate.id, "exact", "same name and sense")
+        for written in (query.given, query.candidate):
+            if query.candidate.sense and written.id in own:
+                return self._match(query, written.id, "exact", "same name and sense")
         own = query.nearest_first(own)
         if own and (told := self._told_again(query, own)) is not None:
             return told
@@ -154,8 +156,11 @@ class Dedup:
     def _told_again(self, query: _Query, own: Sequence[str]) -> Alignment | None:
         """The same definition, under the name itself or under another: whoever has it is meant."""
         for concept_id in own:
-            if is_identifier(query.candidate.name) or query.overlap(concept_id).same:
+            if is_identifier(query.candidate.name):
                 return self._match(query, concept_id, "exact", "same name")
+            senses = query.candidate.sense, self._known.plain[concept_id].sense
+            if query.overlap(concept_id).same and not (all(senses) and name_key(senses[0]) != name_key(senses[1])):
+                return self._match(query, concept_id, "exact", "same name", confirm=any(senses) and not all(senses))
         same = any(query.overlap(i).same for i in query.told_alike)
         return self._by_definition(query) if same else None
 
@@ -208,7 +213,8 @@ class Dedup:
             how, cosines = query.relation(concept_id), query.cosines(concept_id)
             if cosines["similarity"] < self.config.different:
                 break
-            if how in FREE and self._means_the_same(cosines):
+            other_words = not share_a_word(query.candidate.name, self._known.plain[concept_id].name)
+            if how in FREE and other_words and self._means_the_same(cosines):
                 return self._match(query, concept_id, "vector", "name and definition mean the same")
             if self._might_mean_the_same(query, concept_id, how, cosines):
                 query.doubt(concept_id)
@@ -311,7 +317,7 @@ class Dedup:
             match=match, concept=absorb(match, query.candidate), similarity=similarity,
             decision=_decision(query, outcome, reason, evidence),
             needs_judge=[(match, similarity)] if confirm else [],
-            otherwise=self._with_sense(query, match) if confirm else None,
+            otherwise=query.written(self._with_sense(query, match)) if confirm else None,
         )  # fmt: skip
 
     def _new(
@@ -325,7 +331,7 @@ class Dedup:
             evidence += (("uncertain", tuple(self._known.concepts[i].name for i in uncertain)),)
         free = tuple(a for a in query.candidate.aliases if name_key(a) not in self._known.keys)
         return Alignment(
-            match=None, concept=replace(query.candidate, aliases=free), similarity=dict(evidence).get("similarity", 0.0),
+            match=None, concept=replace(query.written(query.candidate), aliases=free), similarity=dict(evidence).get("similarity", 0.0),
             decision=_decision(query, outcome, reason, evidence),
             needs_judge=[(self._known.concepts[i], query.cosines(i)["similarity"]) for i in uncertain],
         )  # fmt: skip
@@ -345,12 +351,18 @@ class Dedup:
 class _Query:
     """One candidate on its way through the cascade; what is worked out about it is worked out once."""
 
-    def __init__(self, candidate: Concept, known: Known, k: int, among: Collection[str] | None = None) -> None:
-        self.candidate, self._known, self._k, self._among = candidate, known, k, among
+    def __init__(self, given: Concept, known: Known, k: int, among: Collection[str] | None = None) -> None:
+        self.given, self.candidate = given, tidied(given)
+        self._known, self._k, self._among = known, k, among
         self.uncertain: list[str] = []
         self._cosines: dict[str, dict[str, float]] = {}
         self._overlaps: dict[str, Overlap] = {}
         self._relations: dict[str, str] = {}
+
+    def written(self, candidate: Concept) -> Concept:
+        """What a new concept is called: a sense that was given in brackets stays a part of the name."""
+        in_brackets = tidied(self.given).sense != self.given.sense
+        return self.given if in_brackets and candidate.sense == tidied(self.given).sense else candidate
 
     def found(self, index: Index, keys: Iterable[object]) -> list[str]:
         """The ids under these keys that the candidate is compared with."""

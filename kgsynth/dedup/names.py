@@ -164,6 +164,11 @@ def _one_edit(x: str, y: str) -> bool:
     )
 
 
+def share_a_word(a: str, b: str) -> bool:
+    """Whether both have a word in common, as two of a kind do ("network analysis", "network prediction")."""
+    return not set(words_of(a)).isdisjoint(words_of(b))
+
+
 def relation(a: str, b: str) -> str:
     """What two names alone say.
 

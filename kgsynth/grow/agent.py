@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 from kgsynth.concept import Concept, Decision, Edge, SourceSpan, merge_unique, name_key
 from kgsynth.dedup import Alignment
-from kgsynth.dedup.names import tidied
 from kgsynth.errors import ConfigError, StaleError, WebError
 from kgsynth.graph import ConceptGraph
 from kgsynth.grow.evidence import support
@@ -328,10 +327,10 @@ class Agents:
         if match is None or match.id not in above or name_key(new.name) in match.keys:
             return replace(aligned, needs_judge=doubts)
         if told_alike(new, match):
-            return replace(aligned, needs_judge=[(match, aligned.similarity)], otherwise=tidied(new))
+            return replace(aligned, needs_judge=[(match, aligned.similarity)], otherwise=new)
         scores = (("neighbour", match.name), ("similarity", aligned.similarity))
         decision = _dedup(new, "new", f"a page calls it finer than {state.concept.name}", scores)
-        return replace(aligned, match=None, concept=tidied(new), decision=decision, needs_judge=[])
+        return replace(aligned, match=None, concept=new, decision=decision, needs_judge=[])
 
     async def _judged(self, new: Concept, known: Concept, similarity: float, state: State) -> tuple[bool, str]:
         """(whether a model takes the two for one concept, why). Each pair is asked about once."""
