@@ -11,6 +11,7 @@ from collections import Counter
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from kgsynth.graph_cli import positive, print_table, table_of
 from kgsynth.where import GRAPH_HELP, find_graph
 
 if TYPE_CHECKING:
@@ -52,15 +53,9 @@ def add_dedup_command(commands: Any) -> None:
     what.add_argument("--audit", action="store_true", help="the closest pairs (the default)")
     what.add_argument("--decisions", metavar="NAME", help="the stored decisions about a name, or that matched it")
     what.add_argument("--merge", nargs=2, metavar=("KEEP", "FOLD"), help="fold one concept (name or id) into another")
-    sub.add_argument("--top", type=_positive, default=50, metavar="N", help="how many pairs (default: %(default)s)")
+    sub.add_argument("--top", type=positive, default=50, metavar="N", help="how many pairs (default: %(default)s)")
     sub.add_argument("--json", action="store_true", help="only one line of JSON")
     sub.set_defaults(command=dedup_command)
-
-
-def _positive(text: str) -> int:
-    if (number := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{number} is not a number above 0")
-    return number
 
 
 def dedup_command(args: argparse.Namespace) -> None:
@@ -121,18 +116,17 @@ def _command(pair: ClosePair, graph: str) -> str | None:
 
 
 def _print_pairs(pairs: list[ClosePair], graph: str) -> None:
-    from kgsynth.graph_cli import _print_table, _table
 
     if not pairs:
         print("dedup: there are no pairs to compare: the graph has fewer than two concepts, or none is like another")
         return
-    table = _table(f"the {len(pairs)} closest pairs in {graph}", "pair", "cosine", "name", "definition", "words", "verdict", "merge with, or why not")  # fmt: skip
+    table = table_of(f"the {len(pairs)} closest pairs in {graph}", "pair", "cosine", "name", "definition", "words", "verdict", "merge with, or why not")  # fmt: skip
     for pair in pairs:
         scores = [_two(pair.scores.get(key)) for key in ("similarity", "name", "definition", "shared words")]
         linked = " (parent and child)" if pair.linked else ""
         told = _command(pair, graph) or pair.reason
         table.add_row(f"{pair.one.name} / {pair.other.name}{linked}", *scores, pair.verdict, told)
-    _print_table(table)
+    print_table(table)
 
 
 def _two(score: float | None) -> str:
@@ -163,16 +157,15 @@ def _names(decision: Decision) -> set[str]:
 
 
 def _print_decisions(found: list[Decision], name: str) -> None:
-    from kgsynth.graph_cli import _print_table, _table
 
     if not found:
         print(f"dedup: no decision is stored about {name!r}")
         return
-    table = _table(f"decisions about {name!r}", "proposed", "outcome", "reason", "evidence")
+    table = table_of(f"decisions about {name!r}", "proposed", "outcome", "reason", "evidence")
     for decision in found:
         evidence = ", ".join(f"{k}: {v}" for k, v in decision.evidence)
         table.add_row(decision.subject, decision.outcome, decision.reason, evidence)
-    _print_table(table)
+    print_table(table)
 
 
 def merge(store: GraphStore, keep: str, fold: str) -> dict[str, Any]:

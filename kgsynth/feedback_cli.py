@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgsynth.errors import RunError
+from kgsynth.graph_cli import print_table
 
 if TYPE_CHECKING:
     from kgsynth.feedback import Advice, Finding, Step
@@ -139,14 +140,9 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _print(graph: ConceptGraph, recipe: Recipe, found: Advice, ahead: Next, url: str) -> None:
-    from rich.console import Console
-
-    console = Console(markup=False, highlight=False)
-    if not console.is_terminal:
-        console = Console(markup=False, highlight=False, width=180)
-    console.print(_table(graph, found, url))
+    print_table(_table(graph, found, url))
     for line in _words(recipe, found, ahead):
-        console.print(f"feedback: {line}", soft_wrap=True)
+        print(f"feedback: {line}")
 
 
 def _table(graph: ConceptGraph, found: Advice, url: str) -> Any:

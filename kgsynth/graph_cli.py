@@ -47,7 +47,7 @@ def add_graph_commands(commands: Any) -> None:
     log = _add(commands, "log", log_command, "list what was done to a graph, the last operation last")
     log.add_argument("graph", metavar="GRAPH", help=GRAPH_HELP)
     log.add_argument(
-        "--last", type=_positive, default=20, metavar="N", help="how many operations (default: %(default)s)"
+        "--last", type=positive, default=20, metavar="N", help="how many operations (default: %(default)s)"
     )
     undo = _add(commands, "undo", undo_command, "take one operation back; done twice, it is there again")
     undo.add_argument("graph", metavar="GRAPH", help=GRAPH_HELP)
@@ -58,7 +58,8 @@ def add_graph_commands(commands: Any) -> None:
     history.add_argument("name", metavar="NAME", help="any spelling of the concept, or its id")
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """An argument that is a whole number above 0."""
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"{number} is not a number above 0")
     return number
@@ -201,7 +202,7 @@ def _print_report(
 
 
 def _print_findings(title: str, findings: Sequence[Finding]) -> None:
-    table = _table(title, "kind", "what", "rows", "repair")
+    table = table_of(title, "kind", "what", "rows", "repair")
     shown: Counter[str] = Counter()
     for finding in findings:
         shown[finding.kind] += 1
@@ -211,7 +212,7 @@ def _print_findings(title: str, findings: Sequence[Finding]) -> None:
     for kind, times in shown.items():
         if times > SHOWN:
             table.add_row(kind, f"... and {times - SHOWN} more like these", "", "")
-    _print_table(table)
+    print_table(table)
 
 
 # the log
@@ -227,13 +228,13 @@ def log_command(args: argparse.Namespace) -> None:
     if not operations:
         print(f"log: {url} has no operations" + (f" in its log; it is at operation {last}" if last else " yet"))
         return
-    table = _table(f"{url}, operations {operations[0].op} to {operations[-1].op}", "op", "when", "kind", "note")
+    table = table_of(f"{url}, operations {operations[0].op} to {operations[-1].op}", "op", "when", "kind", "note")
     for title in ("concepts", "edges"):
         table.add_column(title, justify="right")
     for o in operations:
         kind = f"undo of {o.undoes}" if o.undoes else o.kind
         table.add_row(str(o.op), _when(o.at), kind, o.note, str(len(o.concepts)), str(len(o.edges)))
-    _print_table(table)
+    print_table(table)
 
 
 def undo_command(args: argparse.Namespace) -> None:
@@ -312,7 +313,7 @@ def _print_versions(store: GraphStore, concept_id: str) -> None:
     versions = store.history(concept_id)
     kept = store.concept(concept_id)
     folded = f", folded into {kept.name!r} ({kept.id})" if kept and kept.id != concept_id else ""
-    table = _table(f"{concept_id}{folded}", "op", "when", "note", "what changed")
+    table = table_of(f"{concept_id}{folded}", "op", "when", "note", "what changed")
     before: Concept | None = None
     for version in versions:
         operation = next(iter(store.operations(since=version.op - 1, limit=1)), None)
@@ -320,7 +321,7 @@ def _print_versions(store: GraphStore, concept_id: str) -> None:
         when, note = (_when(operation.at), operation.note or operation.kind) if operation and known else ("", "")
         table.add_row(str(version.op), when, note, "\n".join(_changes(before, version.concept)) or "as before")
         before = version.concept
-    _print_table(table)
+    print_table(table)
 
 
 def _changes(before: Concept | None, after: Concept | None) -> Iterator[str]:
@@ -346,13 +347,13 @@ def _count(n: int, noun: str) -> str:
     return f"{n} {noun}" + ("" if n == 1 else "s")
 
 
-def _table(title: str, *columns: str) -> Table:
+def table_of(title: str, *columns: str) -> Table:
     from rich.table import Table
 
     return Table(*columns, title=title, title_justify="left")
 
 
-def _print_table(table: Table) -> None:
+def print_table(table: Table) -> None:
     """On a terminal as wide as that; else as wide as it needs, for `grep`."""
     from rich.console import Console
 
