@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 from kgsynth.concept import Concept, SourceSpan
 from kgsynth.errors import LLMReplyError
 from kgsynth.llm import Question
+from kgsynth.llm.questions import quoted
 from kgsynth.retrieve import Context, Insufficient, Passage, retrieve
 from kgsynth.sample import Sample
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject, rng_of
@@ -72,14 +73,8 @@ class WriteTask(Question[WrittenTask]):
             f"and the supporting words, copied letter by letter. Question number {self.variant + 1} about this concept: "
             "ask about something else than the obvious first questions."
         )
-        quoted = "\n\n".join(quote_passage(i, p) for i, p in enumerate(self.passages))
-        return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": f"{about}\n\n{quoted}\n\n{wish}"}]
-
-
-def quote_passage(number: int, passage: Passage) -> str:
-    """A passage as quoted data that cannot end its own quotation."""
-    text = passage.span.text.replace("</passage", "<\u200b/passage")
-    return f'<passage number="{number}" title="{passage.title}">\n{text}\n</passage>'
+        passages = "\n\n".join(quoted("passage", i, p.span.text, title=p.title) for i, p in enumerate(self.passages))
+        return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": f"{about}\n\n{passages}\n\n{wish}"}]
 
 
 def capacity(material: Material, env: SynthesisEnv) -> int:
