@@ -242,3 +242,17 @@ def test_decisions_do_not_depend_on_the_order_of_sets() -> None:
     }  # fmt: skip
     assert len(said) == 1
     assert "definition" in said.pop()
+
+
+@pytest.mark.parametrize("names", [("C", "C++", "C#"), ("F", "F#"), ("A search", "A* search")])
+def test_a_name_with_a_symbol_is_another_name(names: tuple[str, ...]) -> None:
+    """Whatever is said of them."""
+    told = "A general-purpose programming language with manual memory management."
+    dedup = Dedup(HashingEmbedder())
+    for name in names:
+        found = dedup.align(Concept(name=name, domain="languages", definition=told))
+        assert found.match is None, name
+        dedup.add(found.concept)
+    again = dedup.align(Concept(name=names[1], domain="languages", definition=told))
+    assert again.match is not None
+    assert again.match.name == names[1]

@@ -148,6 +148,7 @@ def _judged(dedup: Dedup, one: Concept, other: Concept, linked: bool) -> ClosePa
 
 WHY = {
     "identifier": "a name in code is spelt in one way only",
+    "symbols": "the names have other symbols",
     "digits": "the names have other numbers",
     "opposite": "words of the names exclude each other",
     "narrower": "one name has all words of the other, and the definitions differ",

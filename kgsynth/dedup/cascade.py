@@ -293,7 +293,9 @@ class Dedup:
 
     def _may_be(self, query: _Query, concept_id: str) -> bool:
         how = query.relation(concept_id)
-        return how not in {"digits", "opposite"} and not (how == "identifier" and self._is_code(query, concept_id))
+        return how not in {"symbols", "digits", "opposite"} and not (
+            how == "identifier" and self._is_code(query, concept_id)
+        )
 
     def _is_code(self, query: _Query, concept_id: str) -> bool:
         return is_code(query.candidate.name) or is_code(self._known.plain[concept_id].name)

@@ -172,10 +172,12 @@ def share_a_word(a: str, b: str) -> bool:
 def relation(a: str, b: str) -> str:
     """What two names alone say.
 
-    "identifier", "digits" and "opposite" exclude sameness; "narrower" (one has all words of the other) does so unless the
+    "identifier", "symbols", "digits" and "opposite" exclude sameness; "narrower" (one has all words of the other) does so unless the
     definitions are the same; "sibling" (other modifiers of one head) speaks against it; "open" says nothing, nor does "wordier"
     (one has all words of the other, and some that add nothing).
     """
+    if SYMBOLS.findall(a) != SYMBOLS.findall(b):
+        return "symbols"
     if is_identifier(a) or is_identifier(b):
         return "identifier"
     ours, theirs = words_of(a), words_of(b)
@@ -187,6 +189,9 @@ def relation(a: str, b: str) -> str:
     if set(ours) < set(theirs) or set(theirs) < set(ours):
         return "wordier" if set(ours) ^ set(theirs) <= ADD_NOTHING else "narrower"
     return "sibling" if ours[-1:] == theirs[-1:] and min(len(ours), len(theirs)) > 1 else "open"
+
+
+SYMBOLS = re.compile(r"(?<=\w)[+#*]+(?=\s|$)")  # C, C++, C#, A*
 
 
 def _differently_marked(ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
