@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from kgsynth.verifiers.source import parse
+
 ROOT = Path(__file__).resolve().parents[1]
 OURS = {"kgsynth", "trainer", "kernels"}
 
@@ -74,7 +76,7 @@ def _files(package: str) -> list[Path]:
 def _imports(path: Path) -> set[str]:
     """Every dotted module a file names in an import, `from kgsynth import x` as `kgsynth.x`."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
