@@ -12,7 +12,7 @@ import pytest
 
 from kgsynth.concept import name_key
 from kgsynth.embed import HashingEmbedder
-from kgsynth.errors import ConfigError, LLMError
+from kgsynth.errors import ConfigError, LLMError, LLMReplyError, WebError
 from kgsynth.graph import ConceptGraph
 from kgsynth.grow.agent import AgentConfig
 from kgsynth.grow.grow import GrowConfig, Seed, grow, plant
@@ -332,12 +332,61 @@ def test_a_dead_endpoint_ends_the_run_with_its_cause(folder: Path, tmp_path: Pat
     assert len(graph) > 5
 
 
-def test_a_model_that_never_gets_the_form_right_is_given_up_with_the_cause(folder: Path, tmp_path: Path) -> None:
+def test_a_model_that_never_gets_the_form_right_ends_the_run_and_another_one_goes_on(
+    folder: Path, tmp_path: Path
+) -> None:
+    store = tmp_path / "g.sqlite"
     with FakeOpenAI(lambda _: "I would rather talk about the weather.") as server:
+        with pytest.raises(LLMReplyError, match=r"2 agents in a row failed; the last: .*no valid Queries"):
+            run_grow(folder, EmbeddedStore(store), chat(server), attempts=2)
+    with FakeOpenAI(model) as server:
+        graph, report = run_grow(folder, EmbeddedStore(store), chat(server))
+    assert report.stopped == "frontier empty"
+    assert len(graph) > 5
+
+
+def test_a_concept_that_the_model_does_not_cope_with_is_given_up_with_the_cause(folder: Path, tmp_path: Path) -> None:
+    def fussy(request: dict[str, Any]) -> Any:
+        return "No comment." if "Concept: heaps" in words(request) else model(request)
+
+    with FakeOpenAI(fussy) as server:
         graph, report = run_grow(folder, EmbeddedStore(tmp_path / "g.sqlite"), chat(server), attempts=2)
-    assert (report.tally.failed, report.tally.researched) == (2, 0)
-    assert "no valid Queries" in report.describe()
-    assert [d.outcome for d in graph.store.decisions()] == ["failed", "given up"]
+    assert (report.tally.failed, report.stopped) == (2, "frontier empty")
+    assert [d.outcome for d in graph.store.decisions() if d.reason.startswith("attempt")] == ["failed", "given up"]
+
+
+def test_what_the_web_refused_is_left_to_the_next_call(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgsynth.grow.grow.PAUSES", (0.0,))
+    store, embedder, down = EmbeddedStore(tmp_path / "g.sqlite"), HashingEmbedder(), {"heaps", "data structures"}
+    corpus = open_corpus(CorpusConfig(builtin=False, paths=(str(folder),), cache=False), embedder)
+
+    class Flaky:
+        name = "flaky"
+
+        async def search(self, query: str, k: int) -> list[Hit]:
+            if any(query.startswith(name) for name in down):
+                raise WebError("searxng answered 503", "status")
+            return await corpus.search(query, k)
+
+    def again() -> GrowReport:
+        work = grow(
+            ConceptGraph(store), GrowConfig(seeds=SEEDS), llm=OfflineExtractive(), search=Flaky(),
+            reader=Reader(corpus), embedder=embedder,
+        )  # fmt: skip
+        return asyncio.run(work)
+
+    with pytest.raises(WebError, match="3 agents in a row failed; the last: searxng answered 503"):
+        again()
+    down.remove("data structures")
+    report = again()
+    assert report.stopped == "1 concepts could not be researched, the same command tries them again"
+    assert store.frontier()["leased"] == 0
+    down.clear()
+    assert again().stopped == "frontier empty"
+    graph, _ = run_grow(folder, EmbeddedStore(tmp_path / "whole.sqlite"))
+    assert {c.id for c in store.concepts()} == {c.id for c in graph}
 
 
 def test_a_run_that_was_killed_often_has_all_its_attempts_left(folder: Path, tmp_path: Path) -> None:

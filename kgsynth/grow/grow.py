@@ -35,6 +35,7 @@ from kgsynth.web.read import Reader
 GIVE_UP_AFTER = 8  # agents in a row that failed
 AHEAD = 4  # agents per free place that may have done their reading and wait for their turn
 TICK = 0.25  # seconds between two reports of progress
+PAUSES = (2.0, 15.0, 60.0)  # seconds before what the web refused is tried again, and again
 POLL = 0.5  # seconds, while only other workers have something to do
 
 
@@ -150,6 +151,9 @@ class _Loop:
         self.ended: asyncio.Queue[asyncio.Task[None]] = asyncio.Queue()
         self.failures = 0  # in a row
         self.failed: Counter[str] = Counter()  # concept -> attempts; leases that a kill or a stop ended are none
+        self.again: set[str] = set()  # concepts to be tried again in this call
+        self.left: set[str] = set()  # concepts that are left to the next call
+        self.rounds = 0
         self.last_error: KgsynthError | None = None
         self.began, self.shown = time.monotonic(), 0.0
 
@@ -164,6 +168,17 @@ class _Loop:
                 return
             if time.monotonic() - self.shown >= TICK:
                 self._show()
+        self._ended_short()
+
+    def _ended_short(self) -> None:
+        """Raises the last error when nothing at all could be researched; says so when something is left."""
+        others = self.patient and self.graph.store.frontier()["done"] > 0
+        if self.left and self.last_error is not None and not self.agents.counts["researched"] and not others:
+            raise self._given_up(self.last_error)
+        if self.left:
+            self.report.stopped = (
+                f"{len(self.left)} concepts could not be researched, the same command tries them again"
+            )
 
     async def _one_ended(self) -> None:
         """Wait for an agent to end, or for a moment. Raises what it raised."""
@@ -192,12 +207,22 @@ class _Loop:
             self._send(self._lease())
             if self.at_work:
                 return True
-            if self.graph.store.release(self.owner):  # failed ones, once more
+            if self.again:
+                await self._try_again()
                 continue
-            if not (self.patient and self._is_unfinished()):
+            if self.left or not (self.patient and self._is_unfinished()):
                 return False
             self._show()
             await asyncio.sleep(POLL)
+
+    async def _try_again(self) -> None:
+        """Give back what failed. What the web refused is let alone for a while first."""
+        if isinstance(self.last_error, WebError):
+            self._show()
+            await asyncio.sleep(PAUSES[min(self.rounds, len(PAUSES) - 1)])
+            self.rounds += 1
+        self.again = set()
+        self.graph.store.release(self.owner)
 
     def _is_unfinished(self) -> bool:
         """Others are at work, or have just added what can be leased by now."""
@@ -208,7 +233,12 @@ class _Loop:
         """For free places, some at a time."""
         places = min(self.config.agents + self.agents.waiting, self.config.agents * AHEAD)
         free = places - len(self.at_work)
-        return self.frontier.lease(free) if free > self.config.agents // 8 else []
+        if free <= self.config.agents // 8:
+            return []
+        while items := self.frontier.lease(free):
+            if fresh := [item for item in items if item.concept not in self.left]:
+                return fresh
+        return []
 
     def _send(self, items: Sequence[FrontierItem]) -> None:
         for item in items:
@@ -238,14 +268,20 @@ class _Loop:
         )
 
     def _failed(self, item: FrontierItem, error: KgsynthError) -> None:
-        """Record a failure with its cause; after the last attempt the concept is done, unresearched."""
+        """Record a failure with its cause. After the last attempt the concept is left to the next call, or, when it is the model
+        that does not cope with it but does with others, given up.
+        """
         self.failures += 1
         self.last_error = error
         cause = error.cause if isinstance(error, WebError) else type(error).__name__
         self.agents.counts.update({"failed": 1, ERROR + cause: 1})
         self.report.errors = [*self.report.errors[-4:], str(error)]
         self.failed[item.concept] += 1
-        times, final = self.failed[item.concept], self.failed[item.concept] >= self.config.attempts
+        times = self.failed[item.concept]
+        spent = times >= self.config.attempts
+        final = spent and isinstance(error, LLMReplyError) and self.agents.counts["researched"] > 0
+        if not final:
+            (self.left if spent else self.again).add(item.concept)
         reason = f"attempt {times} of {self.config.attempts}: {type(error).__name__}: {error}"
         decision = Decision(kind="drop", subject=item.concept, outcome="given up" if final else "failed", reason=reason)
         self.graph.store.commit(Change(decisions=(decision,), done=(item.concept,) if final else ()))

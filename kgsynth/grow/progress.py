@@ -70,8 +70,11 @@ class GrowReport:
     def describe(self) -> str:
         done = self.tally
         facts = (
-            f"{done.researched} concepts researched, {done.added} added, {done.linked} edges, {done.refused} refused"
+            f"{done.researched} concepts researched, {done.pages} pages read, {done.added} added, {done.linked} edges, "
+            f"{done.refused} refused"
         )
+        causes = ", ".join(f"{cause} x {n}" for cause, n in Counter(done.errors).most_common(4))
+        facts += f", not had: {causes}" if causes else ""
         failed = f", {done.failed} attempts failed (last: {self.errors[-1]})" if done.failed and self.errors else ""
         overtaken = f", {done.overtaken} were finished by another worker" if done.overtaken else ""
         return f"{facts}{failed}{overtaken}; stopped: {self.stopped}"
