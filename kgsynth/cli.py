@@ -25,13 +25,15 @@ from kgsynth.view.command import add_view_command
 if TYPE_CHECKING:
     from kgsynth.stages import Recipe, Run
 
-RECIPE_HELP = "a TOML file with the tables [run] [corpus] [embed] [llm] [store] [grow] [sample] [synthesize] [trainer]"
+RECIPE_HELP = "a TOML file with the tables [run] [corpus] [web] [embed] [llm] [store] [grow] [sample] [synthesize] [feedback] [trainer]"
 EXAMPLES = """\
 examples:
   kgsynth run recipes/demo.toml                          grow a graph and make tasks, here and offline
   kgsynth run recipes/demo.toml run.name=big grow.max_concepts=2000
   kgsynth grow recipes/demo.toml store.url=bolt://localhost:7687     the same graph, in Neo4j
   kgsynth run recipes/demo.toml run.name=llm llm.kind=openai llm.model=Qwen3-32B llm.base_url=http://localhost:8000/v1
+  kgsynth grow recipes/web.toml --dry-run                the plan of a growth from the web, and its price
+  kgsynth grow recipes/web.toml run.name=again --offline            what was grown before, from the caches
   kgsynth report recipes/demo.toml                       runs/demo/report.html, and a line of JSON
   trainer run recipes/demo.toml                          train on the tasks
 

@@ -89,6 +89,9 @@ def build(kind: type, table: Any, where: str) -> Any:
     for key in table:
         if key not in names:
             raise ConfigError(f"{where}: unknown key {key!r}{_nearest(key, names)}")
+    needed = [f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING]
+    if missing := [name for name in needed if name not in table]:
+        raise ConfigError(f"{where}: {missing[0]} is missing")
     values = {key: _convert(hints[key], value, f"{where} {key}") for key, value in table.items()}
     try:
         return kind(**values)

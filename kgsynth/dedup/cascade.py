@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from kgsynth.dedup.names import (
 from kgsynth.embed import Embedder
 from kgsynth.store.change import absorb
 
+LATIN_UP_TO = "\u024f"  # the last letter of Latin Extended-B
 FREE = ("open", "wordier")  # names that say nothing for or against
 
 
@@ -90,6 +92,7 @@ class Dedup:
     def __init__(self, embedder: Embedder, config: DedupConfig = DedupConfig()) -> None:
         self.config = config
         self._known = Known(embedder)
+        self._english = "minilm" in embedder.name.lower() and "multilingual" not in embedder.name.lower()
         self._semantic = not embedder.name.startswith("hashing")  # else cosines are about spelling: no vector rules
 
     def __len__(self) -> int:
@@ -175,7 +178,8 @@ class Dedup:
         fits += [i for i in query.found(self._known.keys, abbreviations(name)) if has_acronym(concepts[i].name)]
         near = [i for i in query.nearest_first(fits) if self._abbreviates(query, i)]
         if len(near) == 1:
-            return self._match(query, near[0], "acronym", "one abbreviates the other")
+            sure = self._defined(query, near[0]) and self._close(query, near[0], self.config.sure)
+            return self._match(query, near[0], "acronym", "one abbreviates the other", confirm=not sure)
         for concept_id in near:
             query.doubt(concept_id)
         return None
@@ -209,7 +213,7 @@ class Dedup:
         return None
 
     def _by_vector(self, query: _Query) -> Alignment | None:
-        for concept_id in query.neighbours if self._semantic else ():
+        for concept_id in query.neighbours if self._semantic and not self._is_foreign(query.candidate) else ():
             how, cosines = query.relation(concept_id), query.cosines(concept_id)
             if cosines["similarity"] < self.config.different:
                 break
@@ -229,6 +233,9 @@ class Dedup:
             return self._close(query, concept_id, self.config.acronym)
         short = min(len(query.candidate.name), len(concept.name)) < 3
         return query.candidate.domain == concept.domain and not short
+
+    def _defined(self, query: _Query, concept_id: str) -> bool:
+        return bool(query.candidate.definition and self._known.concepts[concept_id].definition)
 
     def _same_sense(self, query: _Query, concept_id: str) -> bool:
         concept = self._known.plain[concept_id]
@@ -300,6 +307,11 @@ class Dedup:
     def _is_code(self, query: _Query, concept_id: str) -> bool:
         return is_code(query.candidate.name) or is_code(self._known.plain[concept_id].name)
 
+    def _is_foreign(self, candidate: Concept) -> bool:
+        """Whether an embedder that reads English takes the text for little but unknown words: to it they are all alike."""
+        letters = [c for c in candidate.name + candidate.definition if c.isalpha()]
+        return self._english and 2 * sum(c > LATIN_UP_TO for c in letters) > len(letters)
+
     def _means_the_same(self, cosines: dict[str, float]) -> bool:
         return (
             cosines["similarity"] >= self.config.same
@@ -339,15 +351,19 @@ class Dedup:
         )  # fmt: skip
 
     def _other_sense(self, query: _Query, own: Sequence[str]) -> Alignment:
-        """The name is taken by other meanings: the candidate gets a sense, or is the known concept of that sense."""
+        """The name is taken by other meanings: the candidate gets a sense of its own, or is the known concept of its sense."""
+        if query.candidate.sense and query.candidate.id in self._known.concepts:
+            return self._match(query, query.candidate.id, "exact", f"same name and sense ({query.candidate.sense})")
         query.candidate = self._with_sense(query, self._known.concepts[own[0]])
-        sense = query.candidate.sense
-        if query.candidate.id in self._known.concepts:
-            return self._match(query, query.candidate.id, "exact", f"same name and sense ({sense})")
-        return self._new(query, "sense", f"the name is taken by another meaning; this one is {sense!r}")
+        reason = f"the name is taken by another meaning; this one is {query.candidate.sense!r}"
+        return self._new(query, "sense", reason)
 
     def _with_sense(self, query: _Query, other: Concept) -> Concept:
-        return replace(query.candidate, sense=query.candidate.sense or _qualifier(query.candidate, other))
+        """The candidate with a sense that no concept of its name has."""
+        if query.candidate.sense:
+            return query.candidate
+        named = (replace(query.candidate, sense=sense) for sense in _qualifiers(query.candidate, other))
+        return next(concept for concept in named if concept.id not in self._known.concepts)
 
 
 class _Query:
@@ -456,9 +472,12 @@ STOPWORDS = frozenset(
 )
 
 
-def _qualifier(candidate: Concept, other: Concept) -> str:
-    """A sense that tells the candidate from `other`: its domain, else the first telling words of its definition."""
+def _qualifiers(candidate: Concept, other: Concept) -> Iterator[str]:
+    """Senses that tell the candidate from `other`, without end: its domain, telling words of its definition, numbers."""
     if name_key(candidate.domain) != name_key(other.domain):
-        return candidate.domain
-    words = [w for w in re.findall(r"[a-z]+", candidate.definition.lower()) if len(w) > 3 and w not in STOPWORDS]
-    return " ".join([w for w in words if w not in name_key(candidate.name).split()][:2]) or "other"
+        yield candidate.domain
+    words = [w for w in re.findall(r"[^\W\d_]+", candidate.definition.lower()) if len(w) > 3 and w not in STOPWORDS]
+    telling = " ".join([w for w in words if w not in name_key(candidate.name).split()][:2])
+    if telling:
+        yield telling
+    yield from (f"{telling or candidate.domain or 'meaning'} {number}" for number in count(2))

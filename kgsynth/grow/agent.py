@@ -58,10 +58,15 @@ class AgentConfig:
     pages: int = 3  # read at most
     children: int = 12  # proposed at most
     page_chars: int = 6000  # of each page shown to a model
+    judgements: float = (
+        0.05  # questions about doubtful neighbours per concept added, at most; the likeliest are asked first
+    )
 
     def __post_init__(self) -> None:
+        if self.judgements < 0:
+            raise ConfigError(f"[grow.agent] judgements must be at least 0, not {self.judgements}")
         for setting in fields(self):
-            if getattr(self, setting.name) < 1:
+            if setting.name != "judgements" and getattr(self, setting.name) < 1:
                 raise ConfigError(f"[grow.agent] {setting.name} must be at least 1, not {getattr(self, setting.name)}")
 
 
@@ -309,6 +314,8 @@ class Agents:
         aligned = self._aligned(new, state)
         if self.llm.uses_model:
             for known, similarity in aligned.needs_judge:
+                if aligned.otherwise is None and not self._may_ask(new, known, state):
+                    break
                 is_same, reason = await self._judged(new, known, similarity, state)
                 scores = (("neighbour", known.name), ("similarity", similarity))
                 if is_same:
@@ -316,6 +323,11 @@ class Agents:
                 if aligned.otherwise is not None:  # the names alone said that they are the same
                     return aligned.otherwise, _dedup(new, "sense", reason, scores), True
         return aligned.concept, aligned.decision, aligned.match is None
+
+    def _may_ask(self, new: Concept, known: Concept, state: State) -> bool:
+        """Whether the questions so far leave room for one more. What a question would confirm is always asked."""
+        room = self.config.judgements * self.counts["added"] - self.counts["judged"]
+        return room >= 1 or (new, known.id) in state.same
 
     def _aligned(self, new: Concept, state: State) -> Alignment:
         """What dedup says. But what a page calls finer than a concept is not that concept, or one above it, under another name,

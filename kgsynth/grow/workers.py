@@ -102,9 +102,10 @@ class _Crew:
         assert process.stdout
         last: Message = {}
         async for line in process.stdout:
-            last = json.loads(line)
-            if "progress" in last:
-                self.now[number] = to_progress(last["progress"])
+            message = _message(line)
+            last = message or last
+            if "progress" in message:
+                self.now[number] = to_progress(message["progress"])
                 self._show(self.now[number])
         return last
 
@@ -119,6 +120,15 @@ class _Crew:
         for process in self.running.values():
             if process.stdin:
                 process.stdin.close()
+
+
+def _message(line: bytes) -> Message:
+    """Empty for a line that is none: torn by a kill, or printed by a library."""
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return {}
+    return message if isinstance(message, dict) else {}
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
