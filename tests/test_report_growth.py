@@ -133,7 +133,7 @@ def test_an_offline_run_has_no_money_and_an_old_one_less(tmp_path: Path) -> None
     page = Page(write_report(tmp_path))
     assert page.data["cost"]["over_time"] is None
     assert page.data["cost"]["per_concept"]["calls"] == pytest.approx(0.4)
-    assert "No price is configured" in page.words
+    assert "No money is on record" in page.words
     assert "400 tokens" in page.words
     assert "$" not in page.words.partition("What growing cost")[2].partition("Sample tasks")[0]
 
