@@ -274,7 +274,13 @@ def test_what_is_looked_up_by_key_is_never_searched_for(store: Any, bolt_url: st
     with GraphDatabase.driver(bolt_url, notifications_min_severity="OFF") as driver:
         for name, query in chosen.items():
             given = {
-                key: {} if key in ("w", "asked") else [] if re.search(rf"(UNWIND|IN) \${key}\b", query) else 1
+                key: {}
+                if key in ("w", "asked")
+                else False
+                if key == "workers"
+                else []
+                if re.search(rf"(UNWIND|IN) \${key}\b", query)
+                else 1
                 for key in re.findall(r"\$(\w+)", query)
             }
             plan = driver.execute_query(f"EXPLAIN {query}", given, database_="neo4j").summary.plan  # type: ignore[arg-type]

@@ -58,6 +58,9 @@ class World:
         home = self.folder / name
         home.mkdir()
         config = grow_config(self.taxonomy, agents, DedupConfig())
+        config = replace(
+            config, agent=replace(config.agent, judgements=9.0)
+        )  # so that no second name is taken for a new one
         http = HttpConfig(allow_private=True, interval_seconds=0, per_host=agents)
         tables = {
             "run": RunConfig(name="run", dir=str(home)),

@@ -58,9 +58,7 @@ class AgentConfig:
     pages: int = 3  # read at most
     children: int = 12  # proposed at most
     page_chars: int = 6000  # of each page shown to a model
-    judgements: float = (
-        0.05  # questions about doubtful neighbours per concept added, at most; the likeliest are asked first
-    )
+    judgements: float = 0.05  # questions about doubtful neighbours, in each process, per concept in the graph
 
     def __post_init__(self) -> None:
         if self.judgements < 0:
@@ -326,7 +324,7 @@ class Agents:
 
     def _may_ask(self, new: Concept, known: Concept, state: State) -> bool:
         """Whether the questions so far leave room for one more. What a question would confirm is always asked."""
-        room = self.config.judgements * self.counts["added"] - self.counts["judged"]
+        room = self.config.judgements * len(self.known.dedup) - self.counts["judged"]
         return room >= 1 or (new, known.id) in state.same
 
     def _aligned(self, new: Concept, state: State) -> Alignment:
