@@ -74,6 +74,7 @@ def disturbed(there: World, args: argparse.Namespace, kind: str, expected: int, 
     return {
         "must be 0": {**of_graph, **of_ledger, **checks.of_the_story(story, args.kills)},
         "concepts": size, "kills": dict(story.kills), "starts": story.starts, "failures": story.failures,
+        "tracebacks": story.tracebacks,  # of workers that were killed or stopped in the middle of something
         "cap": story.cap, "calls_at_cap": story.calls_at_cap, **told,
         "longest_orphan_seconds": round(story.outlived, 2), "seconds": round(story.seconds, 1),
     }  # fmt: skip

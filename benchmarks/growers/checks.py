@@ -137,7 +137,6 @@ def of_the_story(story: Story, kills: int) -> dict[str, int]:
     return {
         "kills missed": kills - sum(story.kills.values()),
         "failures of the command": len(story.failures),
-        "tracebacks": story.tracebacks,
         "orphans": story.orphans,
         "cap never reached": int(story.cap is not None and story.calls_at_cap is None),
         "calls off the cap": over,
