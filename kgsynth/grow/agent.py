@@ -332,10 +332,12 @@ class Agents:
         unless it is told in the same words: then a judge is to confirm it."""
         aligned = self.known.align(new)
         above = {state.concept.id, *(a.id for a in state.ancestors)}
-        doubts = [pair for pair in aligned.needs_judge if pair[0].id not in above or told_alike(new, pair[0])]
         match = aligned.match
-        if match is None or match.id not in above or name_key(new.name) in match.keys:
+        if match is None:
+            doubts = [pair for pair in aligned.needs_judge if pair[0].id not in above or told_alike(new, pair[0])]
             return replace(aligned, needs_judge=doubts)
+        if match.id not in above or name_key(new.name) in match.keys:
+            return aligned
         if told_alike(new, match):
             return replace(aligned, needs_judge=[(match, aligned.similarity)], otherwise=new)
         scores = (("neighbour", match.name), ("similarity", aligned.similarity))
