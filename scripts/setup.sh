@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 what=${1:-demo}
 case $what in
   demo) extras=all packages="bubblewrap" optional="" ;;
-  test) extras=dev packages="bubblewrap" optional="sqlite3-doc postgresql-doc-15 python3.11-doc dict-foldoc chromium maven default-jdk-headless wordnet-base" ;;
+  test) extras=dev packages="bubblewrap gcc libc6-dev" optional="runsc nodejs sqlite3-doc postgresql-doc-15 python3.11-doc dict-foldoc chromium maven default-jdk-headless wordnet-base" ;;
   *) echo "usage: scripts/setup.sh [demo|test]" >&2; exit 2 ;;
 esac
 
@@ -27,12 +27,16 @@ system_packages() {
   command -v apt-get >/dev/null || { say "no apt-get here: install by hand: $packages"; return; }
   local p
   for p in $packages; do
-    [ "$p" = bubblewrap ] && command -v bwrap >/dev/null && continue
+    case $p in
+      bubblewrap) command -v bwrap >/dev/null && continue ;;
+      gcc | libc6-dev) command -v gcc >/dev/null && continue ;;
+    esac
     installed "$p" || apt_install "$p" || { say "could not install $p"; exit 1; }
   done
   for p in $optional; do
     case $p in
       chromium) command -v chromium >/dev/null && continue ;;
+      nodejs) [ -x /usr/bin/node ] && continue ;;
       maven) command -v mvn >/dev/null && continue ;;
       default-jdk-headless) command -v java >/dev/null && continue ;;
     esac

@@ -1,4 +1,12 @@
-"""Isolated execution behind one protocol. Untrusted code runs here and nowhere else."""
+"""Isolated execution behind one protocol. Untrusted code runs here and nowhere else.
+
+    Sandbox   a backend: makes boxes, and runs single commands in fresh ones
+    Box       one private file system with processes in it: an environment for an agent, or a place to grade
+    Snapshot  the state of a box, from which any number of boxes can be made
+
+Backends, weakest and fastest first: `bubblewrap` (files survive a fork, processes do not), `gvisor` (files and
+processes, a kernel of its own), `e2b` (any server that speaks the E2B protocol: micro virtual machines, many machines).
+"""
 
 from __future__ import annotations
 
@@ -12,17 +20,22 @@ from typing import Protocol, Self
 # The command line for Python in a box: the base interpreter (a virtual environment is not visible in there), isolated.
 PYTHON = (os.path.realpath(getattr(sys, "_base_executable", sys.executable)), "-I")
 
+BACKENDS = ("bubblewrap", "gvisor", "e2b")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What one command may use."""
+    """What a box may hold and one command in it may use."""
 
-    seconds: float = 10.0  # wall clock
-    cpu_seconds: int = 10
-    memory_mb: int = 512  # address space of one process, and memory held by all of them together
+    seconds: float = 10.0  # wall clock of one command
+    cpu_seconds: int = 10  # of one process
+    memory_mb: int = 512  # held by all processes together; and the address space of one, unless `virtual_mb` says other
+    virtual_mb: int | None = (
+        None  # address space of one process; 0: without limit (node, browsers and CUDA reserve much)
+    )
     processes: int = 32
     file_mb: int = 16  # one file
-    disk_mb: int = 32  # the working directory and /tmp together
+    disk_mb: int = 32  # the working directory, /tmp and /dev/shm together
     output_kb: int = 256  # of stdout and of stderr each
 
 
@@ -34,7 +47,7 @@ class ExecResult:
     stdout: str
     stderr: str
     timed_out: bool = False  # over its wall clock or CPU time; what it wrote until then is kept
-    truncated: bool = False  # output over the limit was cut
+    truncated: bool = False  # output over the limit was cut; a command that floods on is killed
     out_of_memory: bool = False  # killed because all its processes together held more than the limit
     seconds: float = 0.0
 
@@ -43,14 +56,26 @@ class ExecResult:
         return self.exit_code == 0 and not self.timed_out
 
 
-class Box(Protocol):
-    """One sandbox. Files written here are seen by every later `exec`, under the working directory.
+class Snapshot(Protocol):
+    """The state of a box at one moment. It outlives the box. It exists only if it can be restored."""
 
-    What a command itself leaves behind (files, processes) is gone when its `exec` returns. Output is kept whole
-    up to the limit. `write` and `exec` raise SandboxError, for their own failure or a closed box only.
+    id: str
+    has_processes: bool  # False: files only, a box made from it starts with no process
+
+    def delete(self) -> None:
+        """Free what it holds. Boxes made from it live on. Twice is fine."""
+        ...
+
+
+class Box(Protocol):
+    """One sandbox: a private file system, and processes, until `kill`. There is no network, and stdin is at its end.
+
+    Paths are relative to the working directory (/work). Every method raises SandboxError for its own failure, a closed
+    box or, but for `snapshot`, `fork`, `resume` and `kill`, a paused one; never for what the code inside does. Methods
+    may be called from several threads.
     """
 
-    def write(self, path: str, data: bytes | str) -> None: ...
+    id: str
 
     def exec(
         self,
@@ -59,9 +84,41 @@ class Box(Protocol):
         stdin: str = "",
         env: Mapping[str, str] | None = None,
         limits: Limits | None = None,
-    ) -> ExecResult: ...
+    ) -> ExecResult:
+        """Run one command to its end. Files and background processes that it leaves stay; when it is over its time or
+        memory, it is killed with all it started."""
+        ...
 
-    def kill(self) -> None: ...
+    def write(self, path: str, data: bytes | str) -> None:
+        """Put a file there, making its folders. Text is UTF-8."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """A regular file, whole. SandboxError when there is none, it is over Limits.disk_mb or it is not regular."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """The state as it is now. The box goes on as it was, running or paused."""
+        ...
+
+    def fork(self, count: int = 1) -> list[Box | Exception]:
+        """`count` running boxes with the state of this one, or for each the SandboxError that it met instead.
+
+        They share nothing afterwards and draw different random numbers from the kernel. The box goes on as it was.
+        """
+        ...
+
+    def pause(self) -> None:
+        """Stop every process where it is. Twice is fine."""
+        ...
+
+    def resume(self) -> None:
+        """Let them go on. Twice is fine."""
+        ...
+
+    def kill(self) -> None:
+        """End everything and free everything. Twice is fine."""
+        ...
 
     def __enter__(self) -> Self: ...
 
@@ -71,22 +128,57 @@ class Box(Protocol):
 
 
 class Sandbox(Protocol):
-    """A backend. `create` raises SandboxError, naming the install command, when the backend is missing here."""
+    """A backend. Made by `open_sandbox`, which raises SandboxError naming the install command where it cannot work."""
 
     name: str
+    python: tuple[str, ...]  # the command line of Python in a box; append a script or -c and code
 
-    def create(self, limits: Limits = Limits()) -> Box: ...
+    def create(self, limits: Limits = Limits(), *, packages: Sequence[str] = ()) -> Box:
+        """An empty box. `packages`: installed Python packages that code in it may import; the others may be visible."""
+        ...
+
+    def restore(self, snapshot: Snapshot) -> Box:
+        """A new running box with that state, under the limits of the box it was taken from."""
+        ...
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        files: Mapping[str, bytes | str] | None = None,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        limits: Limits = Limits(),
+        packages: Sequence[str] = (),
+    ) -> ExecResult:
+        """One command in a fresh box that holds `files`, and nothing of it is left. The fast way for small checks.
+
+        A backend may have an interpreter waiting, with `packages` loaded, for an argv that begins with `python`.
+        """
+        ...
+
+    def close(self) -> None:
+        """Kill every box, delete every snapshot. Twice is fine."""
+        ...
 
 
 def open_sandbox(backend: str = "bubblewrap") -> Sandbox:
-    """The named backend, probed by running a real command in it. There is no fallback to unprotected execution.
+    """The named backend, probed by running a real command in it. There is no fallback to a weaker one.
 
-    Raises SandboxError when it is unknown or cannot work here; the message says what to install.
+    Raises SandboxError when it is unknown or cannot work here; the message says what to install or set.
     """
     from kgsynth.errors import SandboxError
 
-    if backend != "bubblewrap":
-        raise SandboxError(f"unknown sandbox backend {backend!r}; known: bubblewrap")
-    from kgsynth.sandbox.bubblewrap import Bubblewrap
+    if backend == "bubblewrap":
+        from kgsynth.sandbox.bubblewrap import Bubblewrap
 
-    return Bubblewrap()
+        return Bubblewrap()
+    if backend == "gvisor":
+        from kgsynth.sandbox.gvisor import Gvisor
+
+        return Gvisor()
+    if backend == "e2b":
+        from kgsynth.sandbox.e2b import E2B
+
+        return E2B()
+    raise SandboxError(f"unknown sandbox backend {backend!r}; known: {', '.join(BACKENDS)}")

@@ -31,7 +31,7 @@ from types import TracebackType
 from typing import Self
 
 from kgsynth.errors import SandboxError
-from kgsynth.sandbox import PYTHON, ExecResult, Limits
+from kgsynth.sandbox import PYTHON, ExecResult, Limits, Snapshot
 from kgsynth.sandbox.seccomp import program
 from kgsynth.sandbox.supervise import GRACE_SECONDS, Ending, kill_tree, supervise
 
@@ -46,6 +46,7 @@ class Bubblewrap:
     """The backend. Raises SandboxError when a box cannot be made here: it tries one."""
 
     name = "bubblewrap"
+    python = PYTHON
 
     def __init__(self, executable: str = "bwrap") -> None:
         for tool in (executable, "setpriv", "prlimit"):
@@ -57,8 +58,29 @@ class Bubblewrap:
         if result.stdout != "42\n":
             raise SandboxError(f"Python does not start inside bubblewrap: {result.stderr.strip()[-500:]}")
 
-    def create(self, limits: Limits = Limits()) -> BubblewrapBox:
+    def create(self, limits: Limits = Limits(), *, packages: Sequence[str] = ()) -> BubblewrapBox:
         return BubblewrapBox(self._bwrap, limits)
+
+    def restore(self, snapshot: Snapshot) -> BubblewrapBox:
+        raise SandboxError("this backend has no snapshots yet")
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        files: Mapping[str, bytes | str] | None = None,
+        stdin: str = "",
+        env: Mapping[str, str] | None = None,
+        limits: Limits = Limits(),
+        packages: Sequence[str] = (),
+    ) -> ExecResult:
+        with self.create(limits) as box:
+            for path, data in (files or {}).items():
+                box.write(path, data)
+            return box.exec(argv, stdin=stdin, env=env)
+
+    def close(self) -> None:
+        pass
 
 
 class BubblewrapBox:
@@ -260,7 +282,7 @@ def _rlimits(limits: Limits) -> Iterator[str]:
     """Set inside the box, so that they count its processes only. Bubblewrap's init is one of them when nobody is root."""
     wanted = {
         "nproc": limits.processes + (0 if _is_root() else 1),
-        "as": limits.memory_mb << 20,
+        "as": (limits.memory_mb if limits.virtual_mb is None else limits.virtual_mb or 1 << 40) << 20,
         "fsize": limits.file_mb << 20,
         "stack": 8 << 20,
         "nofile": 256,
@@ -276,7 +298,7 @@ def _rlimits(limits: Limits) -> Iterator[str]:
 
 def _checked(limits: Limits) -> Limits:
     for field in fields(limits):
-        if getattr(limits, field.name) <= 0:
+        if field.name != "virtual_mb" and getattr(limits, field.name) <= 0:
             raise SandboxError(f"Limits.{field.name} = {getattr(limits, field.name)} must be positive")
     return limits
 

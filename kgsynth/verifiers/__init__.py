@@ -6,6 +6,8 @@ An answer is a model's whole reply; what counts in it is defined once, in `answe
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -57,4 +59,5 @@ def verify(answer: str, task: Task, sandbox: Sandbox | None = None) -> Verdict:
     return replace(verdict, seconds=time.perf_counter() - start)
 
 
-from kgsynth.verifiers import choice, function_tests, literal, text  # noqa: E402, F401  (each registers itself)
+for _module in pkgutil.iter_modules(__path__):  # each registers itself; what is slow to load they load when used
+    importlib.import_module(f"{__name__}.{_module.name}")
