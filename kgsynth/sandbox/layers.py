@@ -1,0 +1,117 @@
+"""Where the files of snapshots lie on the host: one folder a process, swept when that process is dead.
+
+    $TMPDIR/kgsynth-boxes-<user id>/<name>/lock       held as long as the process lives; the kernel frees it on any death
+                                        /<layers>/<id>/{work,tmp,dev/shm}
+
+A layer is deleted when its snapshot is and no box stands on it any more.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from kgsynth.errors import SandboxError
+from kgsynth.sandbox.freezer import own_group, remove_group
+from kgsynth.sandbox.pid1 import AREAS
+
+COPY_SECONDS = 600
+SETTLED_SECONDS = 10
+
+
+class Layers:
+    """The folder of one process. Raises SandboxError when it cannot be made."""
+
+    def __init__(self) -> None:
+        base = Path(tempfile.gettempdir()) / f"kgsynth-boxes-{os.geteuid()}"
+        try:
+            base.mkdir(mode=0o700, exist_ok=True)
+            if base.stat().st_uid != os.geteuid() or base.is_symlink():
+                raise SandboxError(f"{base} belongs to somebody else; set TMPDIR to a folder of your own")
+            sweep(base)
+            home = base / f"{os.getpid()}-{secrets.token_hex(4)}"
+            home.mkdir(mode=0o700)
+            self._lock = os.open(home / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            self.folder = home / "layers"
+            self.folder.mkdir(mode=0o711)  # its name is not to be had: `home` is closed to others
+        except OSError as error:
+            raise SandboxError(f"no folder for snapshots under {base}: {error}; set TMPDIR") from error
+        self.name = f"kgsynth-{home.name}"  # of control groups
+
+    def copy(self, root: Path) -> Layer:
+        """The writable folders under `root` (a box seen from outside), as they are. Raises SandboxError."""
+        layer = Layer(self.folder / secrets.token_hex(8))
+        try:
+            for area in AREAS:
+                target = layer.folder / area
+                target.parent.mkdir(parents=True, exist_ok=True)
+                _copy(root / area, target)
+        except (OSError, subprocess.SubprocessError) as error:
+            layer.drop()
+            raise SandboxError(f"cannot copy the files of the box: {error}") from error
+        return layer
+
+    def close(self) -> None:
+        os.close(self._lock)
+        shutil.rmtree(self.folder.parent, ignore_errors=True)
+
+
+class Layer:
+    """One copied file system. It is held by its snapshot and by each box on it; the last to `drop` it deletes it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._holders = 1
+        self._lock = threading.Lock()
+
+    def hold(self) -> None:
+        with self._lock:
+            if not self._holders:
+                raise SandboxError("the snapshot was deleted")
+            self._holders += 1
+
+    def drop(self) -> None:
+        with self._lock:
+            self._holders -= 1
+            last = self._holders == 0
+        if last:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """All of a tree with owners, modes and times; links are copied, never followed."""
+    done = subprocess.run(
+        ["cp", "--archive", "--no-target-directory", "--", source, target],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COPY_SECONDS,
+    )  # fmt: skip
+    if done.returncode:
+        raise OSError(done.stderr.strip()[-500:])
+
+
+def sweep(base: Path) -> None:
+    """Remove what processes left that are dead now."""
+    for home in base.iterdir():
+        try:
+            if time.time() - home.stat().st_mtime < SETTLED_SECONDS:
+                continue  # its process may not hold the lock yet
+            fd = os.open(home / "lock", os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            continue
+        finally:
+            os.close(fd)
+        if group := own_group():
+            for left in group.glob(f"kgsynth-{home.name}-*"):
+                remove_group(left)
+        shutil.rmtree(home, ignore_errors=True)
