@@ -238,14 +238,16 @@ def _run(
     sandbox: Sandbox,
     forbidden: Sequence[str] = (),
     seconds: float = SECONDS,
+    hash_seed: int = 1,
 ) -> list[Trial]:
-    outcomes = run_calls(source, name, calls, sandbox, forbidden=forbidden, seconds=seconds)
+    outcomes = run_calls(source, name, calls, sandbox, forbidden=forbidden, seconds=seconds, hash_seed=hash_seed)
     return [Trial(call, outcome) for call, outcome in zip(calls, outcomes, strict=True)]
 
 
 def _agreeing(trials: list[Trial], source: str, name: str, forbidden: Sequence[str], sandbox: Sandbox) -> list[Trial]:
-    """The trials that come out the same from this source, called in opposite order in a process of its own."""
-    others = _run(source, name, [t.call for t in reversed(trials)], sandbox, forbidden)[::-1]
+    """The trials that come out the same from this source, called in opposite order in a process of its own, in which
+    strings hash otherwise."""
+    others = _run(source, name, [t.call for t in reversed(trials)], sandbox, forbidden, hash_seed=2)[::-1]
     return [t for t, other in zip(trials, others, strict=True) if t.agrees(other.outcome)]
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kgsynth.sandbox import PYTHON, Limits, Sandbox
+from kgsynth.sandbox import Limits, Sandbox
 
 # Their results depend on the machine, the moment or the process; a snippet that reads one of these names is not used.
 UNREPEATABLE = frozenset(
@@ -255,13 +255,13 @@ def run_snippets(snippets: Sequence[Sequence[str]], sandbox: Sandbox) -> list[st
 
 
 def _run(snippets: Sequence[Sequence[str]], sandbox: Sandbox, *, hash_seed: int) -> list[str | None]:
-    with sandbox.create(Limits(seconds=15, cpu_seconds=10)) as box:
-        box.write("run_snippets.py", RUNNER)
-        result = box.exec(
-            [*PYTHON, "run_snippets.py"],
-            stdin=json.dumps([list(s) for s in snippets]),
-            env={"PYTHONHASHSEED": str(hash_seed)},
-        )
+    result = sandbox.run(
+        [*sandbox.python, "run_snippets.py"],
+        files={"run_snippets.py": RUNNER},
+        stdin=json.dumps([list(s) for s in snippets]),
+        env={"PYTHONHASHSEED": str(hash_seed)},
+        limits=Limits(seconds=15, cpu_seconds=10),
+    )
     try:
         rows = json.loads(result.stdout) if result.ok else []
         outputs = [row.get("output") for row in rows]

@@ -1,8 +1,8 @@
 """Runs inside the box: calls a solution's function on given inputs and reports what came out, as typed JSON.
 
-The text of this file is what `function_tests.run_calls` sends into the box, so it imports nothing of ours and,
-of the standard library, only what the interpreter has loaded anyway: a module that this file loads is one that a
-solution finds ready. The first half, the codec, is used outside as well (`values.py`).
+The text of this file is what `calls.run_calls` sends into the box, so it imports nothing of ours and, of the
+standard library, only what the interpreter has loaded anyway: a module that this file loads is one that a solution
+finds ready. The first half, the codec, is used outside as well (`values.py`).
 
 A solution runs in the same process and can read and forge everything here. That is harmless: expected values
 never come in, and what it reports is compared outside.
@@ -13,7 +13,12 @@ in a value comes back as two equal lists.
 
 from __future__ import annotations
 
+import posix
 import sys
+from _signal import ITIMER_REAL, SIGALRM  # pyright: ignore[reportMissingImports]  (signal would load enum, functools)
+from _signal import setitimer as timer  # pyright: ignore[reportMissingImports]
+from _signal import signal as alarm  # pyright: ignore[reportMissingImports]
+from time import monotonic as clock
 
 TYPE_CHECKING = False  # typing would have to be loaded for the real one
 if TYPE_CHECKING:
@@ -191,6 +196,8 @@ class Ban:
 
 # -------------------------------------------------------------------------------------------------------- the calls
 
+SLACK = 0.05  # seconds from a limit to its alarm on a busy machine
+
 
 class Late(BaseException):
     """A call is over its time."""
@@ -201,16 +208,16 @@ def late(signal: int, frame: object) -> NoReturn:
 
 
 def limited(seconds: float, function: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[str, Any]:
-    """("returned", value), ("raised", type name) or ("failed", reason)."""
-    import _signal  # pyright: ignore[reportMissingImports]  (signal would load enum, functools, ...)
-
+    """("returned", value), ("raised", type name) or ("failed", reason). Who swallows the alarm is late all the same."""
+    start = clock()
     try:
         try:
-            _signal.signal(_signal.SIGALRM, late)
-            _signal.setitimer(_signal.ITIMER_REAL, max(seconds, 1e-6))
-            return "returned", function(*args, **kwargs)
+            alarm(SIGALRM, late)
+            timer(ITIMER_REAL, max(seconds, 1e-6))
+            value = function(*args, **kwargs)
         finally:
-            _signal.setitimer(_signal.ITIMER_REAL, 0)
+            timer(ITIMER_REAL, 0)
+        return ("returned", value) if clock() - start <= seconds + SLACK else ("failed", "timeout")
     except Late:
         return "failed", "timeout"
     except ForbiddenImport:
@@ -224,7 +231,7 @@ def load(job: dict[str, Any]) -> tuple[str, Any]:
     module = type(sys)("solution")
     sys.modules["solution"] = sys.modules["__main__"] = module
     if job["banned"]:
-        for args, kwargs in job["calls"]:  # load the number types while they still can be
+        for _, args, kwargs in job["calls"]:  # load the number types while they still can be
             decode(["list", args, kwargs])
         module.__dict__["__builtins__"] = Ban(job["banned"], job["reflective"]).builtins
 
@@ -253,30 +260,30 @@ def call(function: Callable[..., Any], args: Any, kwargs: Any, seconds: float) -
 def main() -> None:
     """Read the job, report one line per call on the original stdout; the solution's own output goes nowhere."""
     import marshal
-    import posix
-    import time
 
     with open("job", "rb") as file:
         job = marshal.load(file)
     report, nowhere = posix.dup(1), posix.open("/dev/null", posix.O_RDWR)
     posix.dup2(nowhere, 1)
     posix.dup2(nowhere, 2)
+    write, leave = posix.write, posix._exit
 
     def say(index: int, kind: str, form: Any) -> None:
-        line = (job["nonce"] + to_json([index, kind, form]) + "\n").encode()
+        line = (to_json([index, kind, form]) + "\n").encode()
         while line:
-            line = line[posix.write(report, line) :]
+            line = line[write(report, line) :]
 
-    end = time.monotonic() + job["seconds"]
+    end = clock() + job["seconds"]
     kind, function = load(job)
     if kind == "failed":
         say(-1, kind, function)
-        return
-    for index, (args, kwargs) in enumerate(job["calls"]):
-        kind, form = call(function, args, kwargs, min(job["call_seconds"], end - time.monotonic()))
-        say(index, kind, form)
-        if form == "timeout" and kind == "failed":
-            return
+    else:
+        for index, args, kwargs in job["calls"]:
+            kind, form = call(function, args, kwargs, min(job["call_seconds"], end - clock()))
+            say(index, kind, form)
+            if form == "timeout" and kind == "failed":
+                break
+    leave(0)  # threads, exit handlers and buffers of the solution have no say any more
 
 
 if __name__ == "__main__":

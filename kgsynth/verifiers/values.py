@@ -32,13 +32,16 @@ def decode(form: Any) -> Any:
         raise VerifierError(f"not an encoded value: {repr(form)[:80]}: {error}") from error
 
 
-def same(a: Any, b: Any, tolerance: float = TOLERANCE) -> bool:
+def same(a: Any, b: Any, tolerance: float = TOLERANCE, *, loose: bool = False) -> bool:
     """Whether two forms mean the same value: equal types all the way down (True is not 1, 1 is not 1.0).
 
     Finite floats may differ by `tolerance`, relative to the larger; NaN equals NaN, 0.0 is not -0.0. The order of a
-    dict's keys and of a set does not count; dict keys and the items of sets are compared exactly. Total: any JSON
-    may come in, nested as deep as the codec goes.
+    dict's keys and of a set does not count; dict keys and the items of sets are compared exactly. `loose` is for
+    languages with fewer types: 1 is 1.0, and a list is a tuple. Total: any JSON may come in, nested as deep as the
+    codec goes.
     """
+    if loose:
+        a, b = _loosened(a, b), _loosened(b, a)
     if type(a) is not type(b):
         return False
     if not isinstance(a, list):
@@ -49,12 +52,20 @@ def same(a: Any, b: Any, tolerance: float = TOLERANCE) -> bool:
         case "float" | "complex":
             return len(a) == len(b) and all(_close(x, y, tolerance) for x, y in zip(a[1:], b[1:], strict=True))
         case "list" | "tuple":
-            return len(a) == len(b) and all(same(x, y, tolerance) for x, y in zip(a[1:], b[1:], strict=True))
+            pairs = zip(a[1:], b[1:], strict=False)
+            return len(a) == len(b) and all(same(x, y, tolerance, loose=loose) for x, y in pairs)
         case "dict":
-            return _same_items(a[1:], b[1:], tolerance)
+            return _same_items(a[1:], b[1:], tolerance, loose)
         case "set" | "frozenset":
             return _keys(a[1:]) == _keys(b[1:])
     return a == b
+
+
+def _loosened(form: Any, other: Any) -> Any:
+    """An int as a float when it is compared with one, a tuple as a list; anything else as it is."""
+    if type(form) is int and isinstance(other, list) and other[:1] == ["float"]:
+        return ["float", repr(float(form)) if abs(form) < 2**53 else str(form)]
+    return ["list", *form[1:]] if isinstance(form, list) and form[:1] == ["tuple"] else form
 
 
 def _close(a: Any, b: Any, tolerance: float) -> bool:
@@ -68,11 +79,12 @@ def _close(a: Any, b: Any, tolerance: float) -> bool:
     return abs(x - y) <= tolerance * max(abs(x), abs(y))
 
 
-def _same_items(a: list[Any], b: list[Any], tolerance: float) -> bool:
+def _same_items(a: list[Any], b: list[Any], tolerance: float, loose: bool) -> bool:
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in (*a, *b)):
         return False
     left, right = ({runner.to_json(key): value for key, value in pairs} for pairs in (a, b))
-    return left.keys() == right.keys() and all(same(value, right[key], tolerance) for key, value in left.items())
+    keys = left.keys() == right.keys()
+    return keys and all(same(value, right[key], tolerance, loose=loose) for key, value in left.items())
 
 
 def _keys(items: list[Any]) -> list[str]:

@@ -1,0 +1,156 @@
+"""Calls of a function in JavaScript (Node). Values are those of JSON, and NaN and the infinities.
+
+Numbers are of one kind: 3 is 3.0, and -0 is 0. Arrays are lists and plain objects are dicts with text as keys. Anything
+else (undefined, a Map, a Promise, a BigInt, an instance of a class) is "not encodable".
+The source runs as a script; `function f`, `const f =`, `module.exports = {f}` and `export function f` all define f.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kgsynth.errors import VerifierError
+from kgsynth.sandbox import ExecResult, Limits, Sandbox
+from kgsynth.verifiers import runner
+from kgsynth.verifiers.languages import NODE_ENV, TO_DESCRIPTOR_3, require
+
+EXPORT = re.compile(r"^export\s+(?:default\s+)?(?=(?:async\s+)?function\b|const\b|let\b|class\b)", re.MULTILINE)
+
+RUNNER = r"""
+"use strict";
+const fs = require("fs"), vm = require("vm");
+const job = JSON.parse(fs.readFileSync("job.json", "utf8"));
+const NUMBERS = {nan: NaN, inf: Infinity, "-inf": -Infinity};
+class NotEncodable extends Error {}
+
+function encode(value, depth, budget) {
+  if (depth > job.depth || --budget.left < 0) throw new NotEncodable();
+  if (value === null || typeof value === "boolean") return value;
+  if (typeof value === "number") return Number.isSafeInteger(value) ? value + 0 : ["float", String(value)];
+  if (typeof value === "string") return value.isWellFormed() ? value : ["surrogates", units(value)];
+  if (Array.isArray(value)) return ["list", ...Array.from(value, (item) => encode(item, depth + 1, budget))];
+  const kind = typeof value === "object" ? Object.getPrototypeOf(value) : undefined;
+  if (kind !== null && kind !== Object.prototype) throw new NotEncodable();
+  return ["dict", ...Object.entries(value).map(([k, v]) => [encode(k, depth, budget), encode(v, depth + 1, budget)])];
+}
+
+function units(text) {
+  return Array.from({length: text.length}, (_, i) => text.charCodeAt(i).toString(16).padStart(4, "0")).join("");
+}
+
+function decode(form) {
+  if (!Array.isArray(form)) return form;
+  const [tag, ...items] = form;
+  if (tag === "float") return items[0] in NUMBERS ? NUMBERS[items[0]] : Number(items[0]);
+  if (tag === "surrogates") return items[0].replace(/.{4}/g, (unit) => String.fromCharCode(parseInt(unit, 16)));
+  if (tag === "dict") return Object.fromEntries(items.map(([key, item]) => [decode(key), decode(item)]));
+  return items.map(decode);
+}
+
+function limited(seconds, action) {
+  globalThis.__action = action;
+  try {
+    const timeout = Math.max(1, Math.ceil(seconds * 1000));
+    return ["returned", vm.runInThisContext("__action()", {timeout})];
+  } catch (error) {
+    if (error?.code === "ERR_SCRIPT_EXECUTION_TIMEOUT") return ["failed", "timeout"];
+    return ["raised", String(error?.constructor?.name ?? typeof error)];
+  }
+}
+
+function say(...row) {
+  const line = Buffer.from(JSON.stringify(row) + "\n");
+  for (let done = 0; done < line.length;) done += fs.writeSync(3, line, done);
+}
+
+function load() {
+  Object.assign(globalThis, {require, module, exports: module.exports});
+  const [kind, detail] = limited(job.call_seconds, () => vm.runInThisContext(job.source, {filename: "solution.js"}));
+  if (kind === "failed") return [kind, detail];
+  if (kind === "raised") return ["failed", detail === "SyntaxError" ? "syntax error" : "load error: " + detail];
+  const named = vm.runInThisContext(`typeof ${job.name} === "undefined" ? undefined : ${job.name}`);
+  const found = named ?? module.exports?.[job.name];
+  return typeof found === "function" ? ["returned", found] : ["failed", "no such function"];
+}
+
+function call(action, args, seconds) {
+  const [kind, value] = limited(seconds, () => action(...decode(args)));
+  if (kind !== "returned") return [kind, value];
+  const [coded, form] = limited(seconds, () => encode(value, 0, {left: job.items}));
+  if (coded !== "returned") return ["failed", form === "NotEncodable" ? "not encodable" : form];
+  return JSON.stringify(form).length <= job.text ? ["returned", form] : ["failed", "result too large"];
+}
+
+function main() {
+  const end = performance.now() + job.seconds * 1000, now = performance.now.bind(performance);
+  const [kind, action] = load();
+  if (kind === "failed") return say(-1, kind, action);
+  for (const [index, args] of job.calls) {
+    const seconds = Math.min(job.call_seconds, (end - now()) / 1000), start = now();
+    const row = now() > end ? ["failed", "timeout"] : call(action, args, seconds);
+    const late = now() - start > 1000 * seconds + 50;
+    say(index, ...(late ? ["failed", "timeout"] : row));
+    if (late || row[1] === "timeout") return;
+  }
+}
+
+const {pid} = process, kill = process.kill.bind(process);
+main();
+kill(pid, "SIGKILL");  // timers, handlers and promises of the solution have no say any more
+"""
+
+
+def prepare(
+    source: str, name: str, forms: Sequence[tuple[Any, Any, float | None]], sandbox: Sandbox
+) -> Callable[[Sequence[int], float, float, Limits], ExecResult] | str:
+    """What runs the calls with the given numbers. Raises VerifierError for arguments that JavaScript does not have."""
+    for args, kwargs, _ in forms:
+        check_arguments(args, kwargs)
+    require("javascript", sandbox)
+    script = EXPORT.sub("", source)
+
+    def start(numbers: Sequence[int], total: float, each: float, limits: Limits) -> ExecResult:
+        job = {
+            "source": script,
+            "name": name,
+            "calls": [(number, forms[number][0]) for number in numbers],
+            "seconds": total,
+            "call_seconds": each,
+            "depth": runner.MAX_DEPTH,
+            "items": runner.MAX_ITEMS,
+            "text": runner.MAX_TEXT,
+        }
+        files = {"run.js": RUNNER, "job.json": json.dumps(job)}
+        command = ["sh", "-c", f"exec node run.js {TO_DESCRIPTOR_3}"]
+        return sandbox.run(command, files=files, env=NODE_ENV, limits=limits)
+
+    return start
+
+
+def check_arguments(args: Any, kwargs: Any) -> None:
+    """Raises VerifierError for encoded arguments that JavaScript does not have."""
+    if kwargs != ["dict"]:
+        raise VerifierError("javascript has no keyword arguments: give 'args' only")
+    _check_value(args)
+
+
+def _check_value(form: Any) -> None:
+    """Raises VerifierError for an encoded value that JavaScript does not have."""
+    if not isinstance(form, list):
+        return
+    tag, items = form[0], form[1:]
+    if tag in ("list", "tuple"):
+        for item in items:
+            _check_value(item)
+    elif tag == "dict":
+        for key, item in items:
+            if not isinstance(key, str) and key[:1] != ["surrogates"]:
+                raise VerifierError(f"javascript has text as keys of objects only, not {str(key)[:80]}")
+            _check_value(item)
+    elif tag not in ("float", "surrogates"):
+        raise VerifierError(
+            f"javascript has no {tag}, as in {str(form)[:80]}: give null, booleans, numbers below 2**53, text, lists, dicts"
+        )
