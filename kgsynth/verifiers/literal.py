@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,19 +15,26 @@ from kgsynth.verifiers.source import parse
 from kgsynth.verifiers.values import encode, same
 
 MAX_DEPTH = 60
+CODE = re.compile(r"`([^`\n]+)`")
 
 
 @register("literal")
 def literal(answer: str, params: Mapping[str, Any], sandbox: Sandbox | None) -> Verdict:
-    """params: {"value": "[1, 2]"}. `[1,2]` is right too; `(1, 2)`, `[1.0, 2]` and `[True, 2]` are not."""
+    """params: {"value": "[1, 2]"}. `[1,2]` is right too, also in code marks; `(1, 2)`, `[1.0, 2]`, `[True, 2]` are not."""
     value = params.get("value")
     if not isinstance(value, str) or not value.strip():
         raise VerifierError(f"literal: 'value' must be a non-blank string, not {value!r}")
     given, missing = extract(answer)
     if missing:
         return Verdict(score=0.0, reason=missing)
-    right = given.strip() == value.strip() or _equal_literals(given, value)
+    right = any(form == value.strip() or _equal_literals(form, value) for form in {given.strip(), _bare(given)})
     return Verdict(score=float(right), reason="right" if right else "wrong")
+
+
+def _bare(text: str) -> str:
+    """The text without one pair of code marks around it."""
+    code = CODE.fullmatch(text.strip())
+    return code[1].strip() if code else text.strip()
 
 
 def _equal_literals(a: str, b: str) -> bool:
