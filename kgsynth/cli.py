@@ -1,7 +1,7 @@
 """The command line: `kgsynth run RECIPE` does everything up to the task set; every command can be stopped and repeated.
 
-Exit codes: 0 done; 1 an error of ours, printed in one line; 2 wrong usage; 3 the doctor found what it has not repaired;
-130 stopped by Ctrl-C (run it again to go on).
+Exit codes: 0 done; 1 an error of ours, printed in one line; 2 wrong usage; 3 what was checked is not right (the doctor found what it
+has not repaired, an answer is wrong, an attack was paid); 4 it could not be judged; 130 stopped by Ctrl-C (run it again to go on).
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgsynth import __version__
+from kgsynth.attack_cli import add_attack_command
 from kgsynth.dedup_cli import add_dedup_command
 from kgsynth.errors import KgsynthError
 from kgsynth.feedback_cli import add_feedback_command
 from kgsynth.graph_cli import add_graph_commands
 from kgsynth.neo4j_cli import add_neo4j_commands
+from kgsynth.verify_cli import add_verify_command
 from kgsynth.view.command import add_view_command
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ examples:
   kgsynth grow recipes/web.toml --dry-run                the plan of a growth from the web, and its price
   kgsynth grow recipes/web.toml run.name=again --offline            what was grown before, from the caches
   kgsynth report recipes/demo.toml                       runs/demo/report.html, and a line of JSON
+  kgsynth attack runs/demo/tasks.jsonl --limit 5         try to be paid without the solution
   trainer run recipes/demo.toml                          train on the tasks
 
 Stopped by Ctrl-C or a kill, the same command goes on where it was.
@@ -181,6 +184,8 @@ COMMANDS: list[Callable[[Any], None]] = [
     add_dedup_command,
     add_neo4j_commands,
     add_view_command,
+    add_verify_command,
+    add_attack_command,
 ]
 
 

@@ -73,6 +73,13 @@ def reading(name: str) -> Iterator[Callable[[str, int, int], None]]:
 
 
 @contextmanager
+def checking(name: str, total: int) -> Iterator[Callable[[int, str], None]]:
+    """Shows how many answers or attacks are judged, and what came of them."""
+    with _line(name, total) as line:
+        yield line
+
+
+@contextmanager
 def _line(name: str, total: int) -> Iterator[Callable[..., None]]:
     """A function of (done, facts) and, where it was not known before, the total."""
     console = Console(stderr=True)
