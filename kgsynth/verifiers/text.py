@@ -61,9 +61,9 @@ def normalise(spelling: str) -> str:
     >>> normalise('  "Binary  Search". ')
     'binary search'
     """
-    seen = spelling
-    while (form := unwrap(" ".join(fold(seen).casefold().split()))) and form != seen:
-        seen = form
+    seen, form = "", spelling.strip()
+    while form and form != seen:
+        seen, form = form, unwrap(" ".join(fold(form).casefold().split()))
     return seen
 
 
