@@ -1,0 +1,196 @@
+"""`programs`: run the answer as a program, once per test, and compare what it prints with what is expected, outside.
+
+Every test has a fresh box with nothing in it but the program: no test sees what another left behind, and expected
+outputs never go in. C is compiled once, in a box of its own. The first failing test ends it, unless partial credit is
+asked for: a program that hangs or floods costs one test's limit, not all of them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kgsynth.errors import VerifierError
+from kgsynth.sandbox import ExecResult, Limits, Sandbox
+from kgsynth.verifiers import Verdict, register
+from kgsynth.verifiers.answer import extract
+from kgsynth.verifiers.function_tests import checked_seconds
+from kgsynth.verifiers.languages import LANGUAGES, binary_command, compile_c, compiler_reason, require
+from kgsynth.verifiers.printed import COMPARE, lines_of, printed_same
+from kgsynth.verifiers.source import MAX_LENGTH, parse, read
+
+STARTUP_SECONDS = 2.0  # for a box to start on a busy machine, on top of what the program may take
+LEAST_OUTPUT_KB = 256
+SHOWN = 200  # characters of an output kept as evidence
+REASONS = (
+    *("wrong", "exit code", "crashed", "syntax error"),
+    *("timeout", "out of memory", "output too large"),
+)
+MODULE = re.compile(r"^[ \t]*(?:import[ \t]+[\w{*'\"]|export[ \t])", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Test:
+    """One run of the program and what has to come of it."""
+
+    stdin: str = ""
+    stdout: str = ""
+    args: tuple[str, ...] = ()
+    exit_code: int = 0
+    seconds: float = 5.0
+    memory_mb: int = 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A solution that is ready to be started in any box."""
+
+    language: str
+    files: Mapping[str, bytes | str]
+    command: Callable[[Sequence[str]], list[str]]  # of the arguments
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self, test: Test, sandbox: Sandbox) -> ExecResult:
+        needed = LANGUAGES[self.language]
+        limits = Limits(
+            seconds=test.seconds + STARTUP_SECONDS,
+            cpu_seconds=math.ceil(test.seconds) + 1,
+            memory_mb=test.memory_mb,
+            virtual_mb=needed.virtual_mb,
+            processes=needed.processes,
+            disk_mb=64,
+            output_kb=LEAST_OUTPUT_KB + len(test.stdout) // 256,
+        )
+        return sandbox.run(
+            self.command(test.args), files=self.files, stdin=test.stdin, env=self.env or None, limits=limits
+        )
+
+
+@register("programs", needs_sandbox=True)
+def programs(answer: str, params: Mapping[str, Any], sandbox: Sandbox | None) -> Verdict:
+    """params: {"language": "python" | "javascript" | "c", "tests": [{"stdin", "stdout", "args"?, "exit_code"?, "seconds"?}...],
+    "compare": "exact" | "tokens" | "lines" | "numbers", "tolerance": 1e-9, "seconds": 5, "memory_mb": 512,
+    "partial": false}.
+
+    Scores 1.0 when every test passes, else 0.0, or with `partial` the share of tests that pass. The evidence says how
+    many passed, which failed first and what was printed there; never what was expected. Raises SandboxError when no
+    box can be made or it has no tool for the language.
+    """
+    tests, same = _tests(params), _comparison(params)
+    assert sandbox is not None  # `verify` sees to it
+    text, missing = extract(answer, MAX_LENGTH)
+    if missing:
+        return Verdict(score=0.0, reason=missing)
+    program = prepare(read(text), params["language"], sandbox)
+    if isinstance(program, str):
+        return Verdict(score=0.0, reason=program, evidence={"passed": 0, "total": len(tests)})
+    partial = params.get("partial", False)
+    failures = _failures(program, tests, same, sandbox)
+    found = list(failures) if partial else [f for f in [next(failures, None)] if f]
+    if not found:
+        return Verdict(score=1.0, reason="right", evidence={"passed": len(tests), "total": len(tests)})
+    first, reason, result = found[0]
+    passed = len(tests) - len(found) if partial else first
+    evidence = {"passed": passed, "total": len(tests), "first_failing": first, "got": result.stdout[:SHOWN]}
+    if result.stderr:
+        evidence["stderr"] = result.stderr[-SHOWN:]
+    return Verdict(score=passed / len(tests) if partial else 0.0, reason=reason, evidence=evidence)
+
+
+def prepare(source: str, language: str, sandbox: Sandbox) -> Program | str:
+    """The source ready to run, or the reason why it cannot be."""
+    require(language, sandbox)
+    env = LANGUAGES[language].env
+    if language == "c":
+        binary = compile_c({"main.c": source}, sandbox)
+        if isinstance(binary, ExecResult):
+            return compiler_reason(binary)
+        return Program(language=language, files={"solution": binary}, command=binary_command)
+    if language == "javascript":
+        name = "main.mjs" if MODULE.search(source) else "main.js"
+        return Program(language=language, files={name: source}, command=lambda args: ["node", name, *args], env=env)
+    try:
+        parse(source)
+    except ValueError:
+        return "syntax error"
+    return Program(
+        language=language, files={"main.py": source}, command=lambda args: [*sandbox.python, "main.py", *args]
+    )
+
+
+def _failures(
+    program: Program, tests: Sequence[Test], same: Callable[[str, str], bool], sandbox: Sandbox
+) -> Iterator[tuple[int, str, ExecResult]]:
+    """(number, reason, result) of each test that does not pass, as they are run."""
+    for number, test in enumerate(tests):
+        result = program.run(test, sandbox)
+        reason = _went_wrong(result, test, program.language)
+        if not reason and not same(result.stdout, test.stdout):
+            reason = "wrong"
+        if reason:
+            yield number, reason, result
+
+
+def _went_wrong(result: ExecResult, test: Test, language: str) -> str:
+    """Why the output does not even count; empty when it does."""
+    if result.truncated:
+        return "output too large"
+    if result.out_of_memory:
+        return "out of memory"
+    if result.timed_out:
+        return "timeout"
+    if result.exit_code == test.exit_code:
+        return ""
+    if result.exit_code < 0:
+        return "crashed"
+    unread = language == "javascript" and re.search(r"^SyntaxError: ", result.stderr, re.MULTILINE)
+    return "syntax error" if unread else "exit code"
+
+
+# ------------------------------------------------------------------------------------------------------- parameters
+
+
+def _comparison(params: Mapping[str, Any]) -> Callable[[str, str], bool]:
+    compare, tolerance = params.get("compare", "exact"), params.get("tolerance", 1e-9)
+    if compare not in COMPARE:
+        raise VerifierError(f"programs: 'compare' must be one of {', '.join(COMPARE)}, not {compare!r}")
+    if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)) or not 0 <= tolerance < 1:
+        raise VerifierError(f"programs: 'tolerance' must be a number from 0 to below 1, not {tolerance!r}")
+    return lambda got, wanted: printed_same(got, wanted, compare, tolerance)
+
+
+def _tests(params: Mapping[str, Any]) -> list[Test]:
+    """Raises VerifierError for what is not as said, and for tests that a program passes by doing nothing."""
+    rows, language = params.get("tests"), params.get("language")
+    if language not in LANGUAGES:
+        raise VerifierError(f"programs: 'language' must be one of {', '.join(LANGUAGES)}, not {language!r}")
+    if not isinstance(params.get("partial", False), bool):
+        raise VerifierError(f"programs: 'partial' must be true or false, not {params['partial']!r}")
+    if not isinstance(rows, (list, tuple)) or not rows:
+        raise VerifierError("programs: 'tests' must be a list of at least one test: none would accept anything")
+    tests = [_test(f"programs: test {number}", row, params) for number, row in enumerate(rows)]
+    if not any(lines_of(test.stdout) or test.exit_code for test in tests):
+        raise VerifierError("programs: every test expects no output: a program that does nothing would pass")
+    return tests
+
+
+def _test(label: str, row: Any, params: Mapping[str, Any]) -> Test:
+    if not isinstance(row, Mapping) or not isinstance(row.get("stdout"), str):
+        raise VerifierError(f"{label} needs 'stdout', the text that is expected")
+    stdin, args, exit_code = row.get("stdin", ""), row.get("args", []), row.get("exit_code", 0)
+    if not isinstance(stdin, str):
+        raise VerifierError(f"{label}: 'stdin' must be text, not {stdin!r:.80}")
+    if not isinstance(args, (list, tuple)) or not all(isinstance(a, str) and "\0" not in a for a in args):
+        raise VerifierError(f"{label}: 'args' must be a list of texts without NUL, not {args!r:.80}")
+    if type(exit_code) is not int or not 0 <= exit_code < 126:
+        raise VerifierError(f"{label}: 'exit_code' must be a number from 0 to 125, not {exit_code!r}")
+    memory_mb = params.get("memory_mb", 512)
+    if type(memory_mb) is not int or not 64 <= memory_mb <= 1 << 16:
+        raise VerifierError(f"programs: 'memory_mb' must be a number from 64 to 65536, not {memory_mb!r}")
+    seconds = checked_seconds(label, row.get("seconds", params.get("seconds", 5)))
+    return Test(
+        stdin=stdin, stdout=row["stdout"], args=tuple(args), exit_code=exit_code, seconds=seconds, memory_mb=memory_mb
+    )
