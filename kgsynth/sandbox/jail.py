@@ -166,7 +166,7 @@ def _rlimits(limits: Limits) -> dict[int, tuple[int, int]]:
     """{kind: (soft, hard)}. Our own process 1 and warden count as well when nobody is root."""
     virtual = limits.memory_mb if limits.virtual_mb is None else limits.virtual_mb
     wanted = {
-        resource.RLIMIT_NPROC: limits.processes + (0 if is_root() else 2),
+        resource.RLIMIT_NPROC: limits.processes + (0 if is_root() else 3),
         resource.RLIMIT_AS: virtual << 20 or resource.RLIM_INFINITY,
         resource.RLIMIT_FSIZE: limits.file_mb << 20,
         resource.RLIMIT_STACK: 8 << 20,

@@ -13,16 +13,16 @@ The inmate can touch neither: process 1 and the warden have another user id (or,
 or traced), and the inmate holds no descriptor but its stdin, stdout and stderr. Whatever it leaves running after a job for
 a fresh box dies with the process namespace of that job.
 
-Imports nothing of ours and runs on the bare interpreter. System call flags: man 2 clone, mount, capset, prctl.
+Imports nothing of ours and runs on the bare interpreter. System call flags: man 2 unshare, mount, capset, prctl.
 """
 
 import array
+import atexit
 import contextlib
 import ctypes
 import gc
 import marshal
 import os
-import platform
 import resource
 import select
 import signal
@@ -33,12 +33,11 @@ CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x08000000,
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
 MNT_DETACH = 2
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 4, 22, 36, 38
-SYS_CLONE = {"x86_64": 56, "aarch64": 220}.get(platform.machine())
 CAPABILITY_VERSION_3 = 0x20080522
 AREAS = ("work", "tmp", "dev/shm")  # what can be written, all of it on one tmpfs
 USER = 1000  # the inmate's user and group; none of the host's files is theirs
 
-libc = ctypes.PyDLL(None, use_errno=True)  # PyDLL: a fork through it must keep the interpreter's lock
+libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main():
@@ -48,8 +47,7 @@ def main():
         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     move_into_user_namespace(privileged)
     prctl(PR_SET_DUMPABLE, 0)
-    for name in packages:
-        __import__(name)
+    load(packages)
     gc.collect()
     gc.freeze()  # the garbage collector of a fork need not touch, and so copy, what is here now
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps wardens and what they leave behind
@@ -62,6 +60,14 @@ def main():
             start_warden(control, fds[0])
         else:
             control.send(answer(open_areas, *marshal.loads(message)))
+
+
+def load(packages):
+    """Import them, with a folder for temporary files that jobs do not see."""
+    if packages:
+        mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=64m,mode=0755")
+    for name in packages:
+        __import__(name)
 
 
 def answer(function, *args):
@@ -118,12 +124,12 @@ def open_areas(megabytes, layer):
     """Make the writable folders, on one tmpfs of limited size. `layer`: the folder of a snapshot that they start from."""
     mount("tmpfs", "/box", "tmpfs", MS_NOSUID | MS_NODEV, f"size={megabytes}m,mode=0755")
     for area in AREAS:
-        upper, work = f"/box/{area}/upper", f"/box/{area}/work"
-        for folder in (upper, work):
-            os.makedirs(folder)
+        upper = f"/box/{area.replace('/', '-')}"
+        os.mkdir(upper)
         os.chown(upper, USER, USER)
         os.chmod(upper, 0o755 if area == "work" else 0o1777)
         if layer and os.path.isdir(f"/layers/{layer}/{area}"):
+            os.mkdir(work := f"{upper}-work")
             layers = f"lowerdir=/layers/{layer}/{area},upperdir={upper},workdir={work},userxattr"
             mount("overlay", f"/{area}", "overlay", MS_NOSUID | MS_NODEV, layers)
         else:
@@ -162,23 +168,16 @@ def start_warden(control, fd):
     connection = socket.socket(fileno=fd)
     message, stdio = receive(connection, 1)
     fresh = message == b"f"  # or for the box that stays
-    if fork(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC if fresh else 0) == 0:
+    if os.fork() == 0:
         control.close()
+        if fresh:
+            check(libc.unshare(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC), "unshare")
+            if os.fork():  # the next child is the first process of the new process namespace
+                os._exit(0)
         warden(connection, stdio, fresh)
     connection.close()
     for number in stdio:
         os.close(number)
-
-
-def fork(namespaces):
-    """os.fork, with new namespaces for the child."""
-    ctypes.pythonapi.PyOS_BeforeFork()
-    pid = libc.syscall(SYS_CLONE, ctypes.c_ulong(namespaces | signal.SIGCHLD), 0, 0, 0, 0)
-    if pid == 0:
-        ctypes.pythonapi.PyOS_AfterFork_Child()
-    else:
-        ctypes.pythonapi.PyOS_AfterFork_Parent()
-    return pid
 
 
 def warden(connection, stdio, fresh):
@@ -351,24 +350,55 @@ def run_program(argv):
 def run_python(argv):
     """What `python argv...` does, in this interpreter: a script, or "-c" and code. Never returns."""
     open_stdio()
-    if "numpy" in sys.modules:  # `random` reseeds itself after a fork
-        sys.modules["numpy"].random.seed()
+    if "numpy.random" in sys.modules:  # `random` reseeds itself after a fork
+        sys.modules["numpy.random"].seed()
     main = type(sys)("__main__")
     sys.modules["__main__"] = main
     code = argv[0] == "-c"
     sys.argv[:] = ["-c", *argv[2:]] if code else argv
     if not code:
         main.__file__ = argv[0]
+    status = 0
     try:
         source = argv[1] if code else open(argv[0], "rb").read()
+    except OSError as error:
+        os.write(2, f"cannot open {argv[0]!r}: {error.strerror}\n".encode("utf-8", "replace"))
+        os._exit(2)
+    try:
         exec(compile(source, "<string>" if code else argv[0], "exec", dont_inherit=True), main.__dict__)
-    except SystemExit:
-        raise
+    except SystemExit as error:
+        status = exit_status(error.code)
     except BaseException as error:
-        trace = error.__traceback__
-        sys.excepthook(type(error), error, trace.tb_next if trace else None)  # without our own frame
-        raise SystemExit(1) from None
-    raise SystemExit(0)
+        trace = error.__traceback__.tb_next  # without our own frame
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        status = 1
+    finish(main, status)
+
+
+def exit_status(code):
+    if code is None or isinstance(code, int):
+        return (code or 0) & 0xFF
+    print(code, file=sys.stderr)
+    return 1
+
+
+def finish(main, status):
+    """The end of an interpreter as a program can tell it: threads, exit functions, files closed, output flushed.
+
+    Tearing the rest down would copy every page that is shared with process 1.
+    """
+    try:
+        if "threading" in sys.modules:
+            sys.modules["threading"]._shutdown()
+        atexit._run_exitfuncs()
+        main.__dict__.clear()
+        gc.collect()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None and not stream.closed:
+                stream.flush()
+    except BaseException:
+        status = status or 120  # what Python itself returns when it cannot flush
+    os._exit(status)
 
 
 def open_stdio():
