@@ -53,6 +53,7 @@ class Jail:
     """Raises SandboxError when bubblewrap cannot make it. `packages` are loaded before it takes jobs."""
 
     def __init__(self, bwrap: str, packages: Sequence[str], layers: Path) -> None:
+        self._packages = bool(packages)
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, ExitStack() as stack:
             errors, info = _memory_file(stack, "errors"), _memory_file(stack, "info")
@@ -120,7 +121,7 @@ class Jail:
                 socket.send_fds(self._control, [b"job"], [theirs.fileno()])
             with out_end, err_end:
                 socket.send_fds(ours, [b"f" if job.fresh else b"s"], [stdin, out_end.fileno(), err_end.fileno()])
-            data = marshal.dumps(_form(job, limits))
+            data = marshal.dumps(_form(job, limits, self._packages))
             ours.settimeout(START_SECONDS)
             ours.sendall(len(data).to_bytes(8, "big") + data)
         except OSError as error:
@@ -141,7 +142,7 @@ class Jail:
             raise SandboxError(f"process {self._process.pid} does not die; look for it with `ps`") from error
 
 
-def _form(job: Job, limits: Limits) -> dict[str, object]:
+def _form(job: Job, limits: Limits, packages: bool) -> dict[str, object]:
     """A job as process 1 reads it."""
     warm = (
         tuple(job.argv[:3]) == PYTHON and _is_script(job.argv[3:]) and not any(k.startswith("PYTHON") for k in job.env)
@@ -151,7 +152,7 @@ def _form(job: Job, limits: Limits) -> dict[str, object]:
         "warm": warm,
         "files": dict(job.files),
         "read": job.read,
-        "env": {**environment(), **job.env},
+        "env": {**environment(packages), **job.env},
         "disk_mb": limits.disk_mb,
         "rlimits": _rlimits(limits),
         "seccomp": program(),
@@ -231,11 +232,14 @@ def _view(packages: bool, layers: Path) -> Iterator[str]:
             yield from ("--ro-bind-try", name, name)
     for name in ("/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts"):
         yield from ("--ro-bind-try", name, name)
-    for path in python_folders(packages):
+    for path in python_folders():
         for parent in reversed(path.parents[:-1]):
             yield from ("--perms", "0755", "--dir", str(parent))
         yield from ("--ro-bind", str(path), str(path))
     yield from ("--dev", "/dev", "--dir", "/dev/shm")
+    yield from ("--perms", "0755", "--dir", "/packages")
+    for number, path in enumerate(site_packages() if packages else ()):
+        yield from ("--ro-bind", path, f"/packages/{number}")
     if packages:  # a graphics card is of use to packages only
         for name in DEVICES:
             yield from ("--dev-bind-try", f"/dev/{name}", f"/dev/{name}")
@@ -245,16 +249,17 @@ def _view(packages: bool, layers: Path) -> Iterator[str]:
     yield from ("--chdir", WORK, "--remount-ro", "/dev", "--remount-ro", "/")
 
 
-def python_folders(packages: bool) -> list[Path]:
-    """Where the base interpreter lives, unless that is under /usr, which is there already; and the installed packages."""
-    named = [Path(p) for p in (sys.base_prefix, sys.base_exec_prefix, *(site_packages() if packages else ()))]
+def python_folders() -> list[Path]:
+    """Where the base interpreter lives, unless that is under /usr, which is there already."""
+    named = (Path(p) for p in (sys.base_prefix, sys.base_exec_prefix))
     folders = {p for path in named for p in (path, path.resolve())}
     return sorted(path for path in folders if not path.is_relative_to("/usr"))
 
 
 def site_packages() -> list[str]:
+    """The folders of installed packages, here. In a box they are /packages/0, ...: their own path may be one of the box's."""
     paths = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
-    return [path for path in dict.fromkeys(paths) if path]
+    return list(dict.fromkeys(os.path.realpath(path) for path in paths if path))
 
 
 def environment(packages: bool = False) -> dict[str, str]:
@@ -262,7 +267,7 @@ def environment(packages: bool = False) -> dict[str, str]:
     path = f"{os.path.dirname(PYTHON[0])}:/usr/local/bin:/usr/bin:/bin"
     python = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
     if packages:
-        python["PYTHONPATH"] = ":".join(site_packages())
+        python["PYTHONPATH"] = ":".join(f"/packages/{number}" for number in range(len(site_packages())))
     return {"PATH": path, "HOME": WORK, "LANG": "C.UTF-8", **python}
 
 
