@@ -95,5 +95,12 @@ def inside(reply: str) -> str:
     return extract(reply, LONGEST)[0].strip() or reply.strip()
 
 
-for _part in ("controls", "forms", "texts", "functions", "harm"):  # each registers its tricks; in the order of the table
+for _part in (
+    "controls",
+    "forms",
+    "texts",
+    "functions",
+    "harm",
+    "programs",
+):  # each registers its tricks; in the order of the table
     importlib.import_module(f"{__name__}.{_part}")
