@@ -32,21 +32,24 @@ from kgsynth.sandbox.jail import INSTALL, PYTHON, Jail, Job
 from kgsynth.sandbox.layers import Layer, Layers
 from kgsynth.sandbox.supervise import Ending
 
-WAITING = 16  # jails kept for the next `run`, for each set of packages
 
 
 class Bubblewrap:
-    """The backend. Raises SandboxError when a box cannot be made here: it tries one."""
+    """The backend. Raises SandboxError when a box cannot be made here: it tries one.
+
+    `waiting`: how many idle interpreters are kept for the next `run`, for each set of packages (12 MB each, without any).
+    """
 
     name = "bubblewrap"
     python = PYTHON
 
-    def __init__(self, executable: str = "bwrap") -> None:
+    def __init__(self, executable: str = "bwrap", *, waiting: int = 16) -> None:
         if (path := shutil.which(executable)) is None:
             raise SandboxError(f"no `{executable}` here to run untrusted code in isolation; {INSTALL}")
         self._bwrap = path
         self._layers = Layers()
         self._numbers = itertools.count()
+        self._most_waiting = waiting
         self._waiting: dict[tuple[str, ...], list[Jail]] = defaultdict(list)
         self._boxes: weakref.WeakSet[BubblewrapBox] = weakref.WeakSet()
         self._lock = threading.Lock()
@@ -120,7 +123,7 @@ class Bubblewrap:
 
     def _give(self, jail: Jail, packages: tuple[str, ...]) -> None:
         with self._lock:
-            if not self._closed and len(self._waiting[packages]) < WAITING:
+            if not self._closed and len(self._waiting[packages]) < self._most_waiting:
                 self._waiting[packages].append(jail)
                 return
         jail.close()

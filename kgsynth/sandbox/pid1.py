@@ -122,7 +122,7 @@ def put(path, text):
 
 def open_areas(megabytes, layer):
     """Make the writable folders, on one tmpfs of limited size. `layer`: the folder of a snapshot that they start from."""
-    mount("tmpfs", "/box", "tmpfs", MS_NOSUID | MS_NODEV, f"size={megabytes}m,mode=0755")
+    mount("tmpfs", "/box", "tmpfs", MS_NOSUID | MS_NODEV, f"size={megabytes}m,nr_inodes={1024 + 256 * megabytes},mode=0755")
     for area in AREAS:
         upper = f"/box/{area.replace('/', '-')}"
         os.mkdir(upper)

@@ -42,20 +42,20 @@ class Machine:
 
 
 # unshare setns ptrace process_vm_readv/writev memfd_create shmget msgget mq_open add_key request_key keyctl bpf
-# perf_event_open userfaultfd | io_uring_setup memfd_secret (same numbers everywhere)
+# perf_event_open userfaultfd | io_uring_setup memfd_secret pidfd_getfd (same numbers everywhere)
 MACHINES = {
     "x86_64": Machine(
         audit_arch=0xC000003E,
         clone=56,
         socket=41,
-        refused=(272, 308, 101, 310, 311, 319, 29, 68, 240, 248, 249, 250, 321, 298, 323, 425, 447),
+        refused=(272, 308, 101, 310, 311, 319, 29, 68, 240, 248, 249, 250, 321, 298, 323, 425, 447, 438),
         x32=True,
     ),
     "aarch64": Machine(
         audit_arch=0xC00000B7,
         clone=220,
         socket=198,
-        refused=(97, 268, 117, 270, 271, 279, 194, 186, 180, 217, 218, 219, 280, 241, 282, 425, 447),
+        refused=(97, 268, 117, 270, 271, 279, 194, 186, 180, 217, 218, 219, 280, 241, 282, 425, 447, 438),
     ),
 }
 CLONE3 = 435  # its flags are behind a pointer: "not implemented" makes libc fall back to clone
