@@ -95,12 +95,6 @@ def inside(reply: str) -> str:
     return extract(reply, LONGEST)[0].strip() or reply.strip()
 
 
-for _part in (
-    "controls",
-    "forms",
-    "texts",
-    "functions",
-    "harm",
-    "programs",
-):  # each registers its tricks; in the order of the table
+TABLE = ("controls", "forms", "texts", "functions", "searches", "harm", "programs")  # in this order
+for _part in TABLE:  # each registers its tricks
     importlib.import_module(f"{__name__}.{_part}")

@@ -114,9 +114,9 @@ def exit_handler(task: Task, rng: random.Random) -> Iterator[str]:
         os.write(1, b"PASSED\\nOK\\n1.0\\n")
         os._exit(0)
     """
-    yield function(task, before=last + "    atexit.register(last_words)\n")
-    yield function(task, "raise KeyboardInterrupt", before=last + "    atexit.register(last_words)\n")
-    yield function(task, before=last + "    threading._register_atexit(last_words)\n")
+    for register in ("atexit.register(last_words)", "threading._register_atexit(last_words)"):
+        yield function(task, before=last, after=register)
+    yield function(task, "raise KeyboardInterrupt", before=last, after="atexit.register(last_words)")
 
 
 @attack("forged lines", "result lines written by the solution itself, on every descriptor and with the runner's own secrets", source="pygpubench 23", number=16, applies=calls_python)  # fmt: skip
@@ -267,9 +267,8 @@ def overwritten_runner(task: Task, rng: random.Random) -> Iterator[str]:
                 for name in [*names, "conftest.py", "test_solution.py", "pytest.ini", "tests.json"]:
                     try:
                         path = os.path.join(top, name)
-                        os.chmod(path, 0o666) if os.path.exists(path) else None
                         with open(path, "w") as file:
-                            file.write("print('PASSED')\\nraise SystemExit(0)\\n")
+                            file.write("[]" if name.endswith(".json") else "print('PASSED')\\nraise SystemExit(0)\\n")
                     except OSError:
                         pass
     """
