@@ -48,7 +48,7 @@ def _checked(params: Mapping[str, Any]) -> tuple[list[str], set[str], dict[str, 
         raise VerifierError(f"choice: 'options' must be letters such as ['A', 'B'], not {options!r}")
     if len({option.casefold() for option in options}) < len(options):
         raise VerifierError(f"choice: two of the 'options' {options!r} are the same")
-    wanted = list(correct) if isinstance(correct, (list, tuple)) else [correct]
+    wanted: list[Any] = list(correct) if isinstance(correct, (list, tuple)) else [correct]
     if not wanted or any(letter not in options for letter in wanted):
         raise VerifierError(
             f"choice: 'correct' must be one of the letters in 'options', not {correct!r} in {options!r}"
