@@ -23,6 +23,8 @@ from kgsynth.verifiers.printed import COMPARE, lines_of, printed_same
 from kgsynth.verifiers.source import MAX_LENGTH, parse, read
 
 STARTUP_SECONDS = 2.0  # for a box to start on a busy machine, on top of what the program may take
+PATIENCE = 3  # wall clock for each second of a limit: what counts is CPU time, the clock is for programs that wait
+SLACK_SECONDS = 0.5  # CPU time on top of a limit, before it is rounded up to whole seconds
 LEAST_OUTPUT_KB = 256
 SHOWN = 200  # characters of an output kept as evidence
 REASONS = (
@@ -56,8 +58,8 @@ class Program:
     def run(self, test: Test, sandbox: Sandbox) -> ExecResult:
         needed = LANGUAGES[self.language]
         limits = Limits(
-            seconds=test.seconds + STARTUP_SECONDS,
-            cpu_seconds=math.ceil(test.seconds) + 1,
+            seconds=PATIENCE * test.seconds + STARTUP_SECONDS,
+            cpu_seconds=math.ceil(test.seconds + SLACK_SECONDS),
             memory_mb=test.memory_mb,
             virtual_mb=needed.virtual_mb,
             processes=needed.processes,
