@@ -20,7 +20,7 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from rich.progress import track
 
 from kgsynth.sandbox.bubblewrap import Bubblewrap
 from kgsynth.sandbox.freezer import own_group
+from kgsynth.sandbox.supervise import descendants
 from kgsynth.verifiers import REGISTRY, Verdict
 
 SECONDS = 1.0  # for all calls of a check, half of it for one
@@ -88,7 +89,10 @@ def compare_rates(checks: int, threads: int, rounds: int = 4) -> dict[str, float
     warm.close()
     fresh.close()
     ratio = statistics.median(b / a for a, b in seconds)
-    per_second: Callable[[int], float] = lambda column: len(answers) / statistics.median(row[column] for row in seconds)
+
+    def per_second(column: int) -> float:
+        return len(answers) / statistics.median(row[column] for row in seconds)
+
     print(
         f"waiting interpreters {per_second(0):.0f} checks/s, a fresh process each {per_second(1):.0f}/s, ratio {ratio:.2f}"
     )
@@ -120,18 +124,14 @@ def run(sandbox: Bubblewrap, checks: Sequence[Check], threads: int, what: str) -
 
 
 def leftovers() -> set[str]:
-    """What a box could leave: processes, mounts, control groups, files. Those of other programs are in there too."""
+    """What a box of ours could leave: processes, mounts, control groups, files, descriptors."""
     found = {f"mount {line.split()[4]}" for line in Path("/proc/self/mountinfo").read_text().splitlines()}
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if b"/pid1.py" in (line := process.read_bytes()):
-                found.add(f"process {process.parent.name} {line[:40]!r}")
-        except OSError:
-            continue
+    found |= {f"process {pid}" for pid in descendants(os.getpid())}
     if group := own_group():
-        found |= {f"control group {path}" for path in group.glob("kgsynth-*")}
+        found |= {f"control group {path}" for path in group.glob(f"kgsynth-{os.getpid()}-*")}
     boxes = Path(tempfile.gettempdir()) / f"kgsynth-boxes-{os.geteuid()}"
-    return found | {f"file {path}" for path in boxes.glob(f"{os.getpid()}-*/layers/**/*")}
+    found |= {f"file {path}" for path in boxes.glob(f"{os.getpid()}-*/**/*")}
+    return found | {f"descriptor {fd}" for fd in os.listdir("/proc/self/fd")}
 
 
 def _options() -> argparse.Namespace:
