@@ -88,7 +88,7 @@ ATTEMPTS = CONTROLS | {
     "host files: writing the interpreter": "import os; open(os.__file__, 'ab').write(b'x'); print('escaped')",
     "host files: up from a bound folder": "import os; print('escaped' if os.path.exists('/usr/../../..' + secret) else '')",
     "proc: memory of process 1": "open('/proc/1/mem', 'rb'); print('escaped')",
-    "proc: descriptors of process 1": "import os, stat\nfor n in range(9):\n  for mode in ('rb', 'wb'):\n    try: f = open(f'/proc/1/fd/{n}', mode, buffering=0)\n    except OSError: continue\n    print('escaped' if not stat.S_ISCHR(os.fstat(f.fileno()).st_mode) else 'only a device')",
+    "proc: descriptors of process 1": "import os\nfor n in range(9):\n  for flag in (os.O_RDONLY, os.O_WRONLY):\n    try: fd = os.open(f'/proc/1/fd/{n}', flag | os.O_NONBLOCK); print('escaped', os.write(fd, b'x') if flag else os.read(fd, 1))\n    except BlockingIOError: print('escaped', n)\n    except OSError: pass",
     "proc: a kernel setting": "open('/proc/sys/kernel/core_pattern', 'w').write('|/bin/sh'); print('escaped')",
     "proc: the reboot key": "open('/proc/sysrq-trigger', 'w').write('h'); print('escaped')",
     "proc: the out-of-memory score of process 1": "open('/proc/1/oom_score_adj', 'w').write('1000'); print('escaped')",
