@@ -215,7 +215,9 @@ def _list(spec: Spec, rng: random.Random, size: float) -> list[Any]:
 
 def _list_edges(spec: Spec, depth: int) -> Iterator[list[Any]]:
     inner = list(islice(_edges(spec["of"], depth + 1), 4)) or [draw(spec["of"], random.Random("edge"), 0.5)]
-    candidates = [[], [inner[0]], [inner[0]] * 2, inner, inner[::-1], *([item] for item in inner[1:])]
+    rng = random.Random("edge")
+    longest = [draw(spec["of"], rng, 1.0) for _ in range(_longest(spec))]
+    candidates = [[], [inner[0]], [inner[0]] * 2, inner, inner[::-1], longest, *([item] for item in inner[1:])]
     for items in candidates:
         made = _shaped(spec, items)
         if _shortest(spec) <= len(made) <= _longest(spec):
