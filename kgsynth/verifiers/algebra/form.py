@@ -76,7 +76,7 @@ def _is_reciprocal(node: sympy.Basic) -> bool:
 
 def _repeats(node: sympy.Add) -> bool:
     """The same term twice: x + x, sqrt(2) + 3 sqrt(2)."""
-    bases = Counter(term.as_coeff_Mul()[1] for term in node.args if not _is_literal(term))
+    bases = Counter(term.doit().as_coeff_Mul()[1] for term in node.args if not _is_literal(term))
     return any(count > 1 for count in bases.values())
 
 
@@ -124,7 +124,7 @@ def is_factored(expression: Expr) -> bool:
 
 def _is_irreducible(base: Expr) -> bool:
     try:
-        content, factors = sympy.factor_list(base)
+        content, factors = sympy.factor_list(base)[:2]
     except sympy.PolynomialError:
         return True
     return abs(content) == 1 and len(factors) == 1 and factors[0][1] == 1

@@ -33,7 +33,7 @@ BARE = ("{", "}", "|", "[", "]", "<", ">", ":", "or", "and")  # what such a comm
 DROPPED = re.compile(
     r"\\(?:left|right|middle|displaystyle|textstyle|limits|bigl?|bigr|Bigl?|Bigr|biggl?|biggr)(?![a-zA-Z])\.?|\\[!]"
 )
-SPACING = re.compile(r"\\[,;: ]|~|\\q?quad(?![a-zA-Z])|\\\n|\\thinspace(?![a-zA-Z])")
+SPACING = re.compile(r"(?<!\\)\\[,;: ]|~|\\q?quad(?![a-zA-Z])|\\\n|\\thinspace(?![a-zA-Z])")
 FONTS = re.compile(r"\\(?:mathrm|mathit|mathbf|mathsf|operatorname|textbf|textit|textrm|mbox|rm)\*?\s*\{([^{}]*)\}")
 NAMES = "arcsin arccos arctan arcsinh arccosh arctanh sinh cosh tanh sin cos tan cot sec csc ln log exp sqrt pi infty max min".split()
 GREEK = "alpha beta gamma delta epsilon theta lambda mu rho sigma tau phi omega".split()
@@ -67,6 +67,7 @@ def normalise(text: str) -> str:
     text = re.sub(r"\\frac\s*(\d|[a-zA-Z](?![a-zA-Z]))\s*(?=[\d{a-zA-Z])", r"\\frac{\1}", text)
     text = re.sub(r"(\\frac\s*\{[^{}]*\})\s*(\d|[a-zA-Z])", r"\1{\2}", text)
     text = re.sub(r"\\sqrt\s*(\d+|[a-zA-Z](?![a-zA-Z]))", r"\\sqrt{\1}", text)
+    text = re.sub(r"(?<![\d.,])\d{1,3}(?:\s\d{3})+(?!\d|\s*/)", lambda m: re.sub(r"\s", "", m[0]), text)
     check_nesting(text)
     return " ".join(text.split())
 
@@ -104,8 +105,9 @@ def _commands(text: str) -> str:
         if "matrix" not in text and "array" not in text
         else text
     )
+    text = re.sub(r"(?<=[R}])\s*\\\s+(?=\\?\{)", r" \\setminus ", text)
     text = SPACING.sub(" ", DROPPED.sub("", text).replace(r"{,}", ","))
-    text = re.sub(r"\\(?:text|mathrm|mathit)\s*\{\s*e\s*\}", "e", text)
+    text = re.sub(r"\\(?:text|mathrm|mathit)\s*\{\s*([ei])\s*\}", r"\1", text)
     text = re.sub(r"\\(?:text|mathrm|mbox)\s*\{\s*,?\s*(or|and)\s*\}", r" \1 ", text)
     text = FONTS.sub(lambda m: rf"\text{{{m[1]}}}", text)
     text = re.sub(r"\\text\{\s*(arc\w+|sinh?|cosh?|tanh?|ln|log)\s*\}", r"\\\1", text)

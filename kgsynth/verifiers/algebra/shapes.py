@@ -26,14 +26,14 @@ UNITS = (
 PLAIN_UNIT = re.compile(
     rf"(?<=[\d)}}])\s*(?:(?:square|sq|cubic|cu)\.?\s+)?(?:{'|'.join(map(re.escape, sorted(UNITS, key=len, reverse=True)))})(?:\^\{{[23]\}})?$"
 )
-TEXT_UNIT = re.compile(r"\s*/?\s*\\text\s*\{([^{}]*)\}(?:\^\{-?[123]\})?$")
-UNIT_WORDS = re.compile(r"\s*[A-Za-z]+(?:[ /*^.-]+[A-Za-z]+|\^?[23])*\.?\s*")
+TEXT_UNIT = re.compile(r"\s*/?\s*\\text\s*\{((?:[^{}]|\^\{-?\d\})*)\}(?:\^\{-?[123]\})?$")
+UNIT_WORDS = re.compile(r"\s*[A-Za-z]+(?:[ /*.-]+[A-Za-z]+|\^?\{?-?[123]\}?)*\.?\s*")
 NO_UNIT = frozenset(
     "or and not no about approximately roughly hundred thousand million billion trillion dozen half double twice times plus minus to is "
     "if less more than at least most undefined infinity any all none nan true false e i ln log sin cos tan x y z".split()
 )
 PERCENT = re.compile(r"\s*(?:\\?%|(?:\\text\s*\{\s*)?(?:percent|per cent)(?:\s*\})?)$")
-DEGREES = re.compile(r"\s*(?:\^\s*\{\s*\\circ\s*\}|\\circ|(?:\\text\s*\{\s*)?\b(?:degrees?|deg)(?:\s*\})?)$")
+DEGREES = re.compile(r"\s*(?:\^?\s*\{?\s*\\circ\s*\}?|(?:\\text\s*\{\s*)?\b(?:degrees?|deg)(?:\s*\})?)$")
 
 
 def unframe(text: str) -> str:
@@ -89,8 +89,8 @@ CHAIN = r"=|\\approx(?![a-zA-Z])"
 
 def listed(text: str) -> list[str]:
     """The members of a list written with commas, semicolons, "and" or "or". Blank ones ("1, and 2") do not count."""
-    if re.search(r",\s", text):
-        text = re.sub(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])", lambda m: m[0].replace(",", ""), text)
+    if re.search(r",\s|;|and|or", text):  # other separators than a bare comma: that one groups digits
+        text = re.sub(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?!\d|,\d)", lambda m: m[0].replace(",", ""), text)
     return [part for part in split(text, LIST) if part]
 
 
@@ -159,6 +159,8 @@ MATRIX = re.compile(
 def rows(text: str) -> tuple[str, list[list[str]]]:
     """(factor before it, its entries) of a matrix in LaTeX or as nested lists. Raises Rejection when it is none."""
     text = text.strip()
+    if text[:1] in ("[", "(") and text[1:].lstrip().startswith(r"\begin") and text[-1] in ")]":
+        text = text[1:-1].strip()
     if match := MATRIX.match(text):
         if match[2] in ("vmatrix", "Vmatrix"):
             raise Rejection("other kind")  # a determinant
@@ -168,8 +170,7 @@ def rows(text: str) -> tuple[str, list[list[str]]]:
             if row.strip()
         ]
         body = [list(column) for column in zip(*body, strict=True)] if match[4] else body
-        factor = inside(match[1], [("(", "")]) if match[1].endswith("(") else match[1]
-        return (factor or "").removesuffix(r"\cdot").strip(), body
+        return match[1].strip().removesuffix(r"\cdot").strip(), body
     body_text = inside(text, [("[", "]")])
     if body_text is None or not body_text.startswith("["):
         raise Rejection("other kind")
