@@ -90,6 +90,11 @@ def tagged(text: str) -> str:
     return f"{OPEN}{text}{CLOSE}"
 
 
+def untagged(text: str) -> str:
+    """A prompt without the tags that it shows."""
+    return text.replace(OPEN, "").replace(CLOSE, "")
+
+
 def inside(reply: str) -> str:
     """What a reply of ours has between its tags, or all of it when it has none."""
     return extract(reply, LONGEST)[0].strip() or reply.strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from kgsynth.attack import attack, tagged
+from kgsynth.attack import attack, tagged, untagged
 from kgsynth.task import Task
 
 NO_OP = "tau2-bench 384"
@@ -33,6 +33,7 @@ def blank(task: Task, rng: random.Random) -> Iterator[str]:
 def echo(task: Task, rng: random.Random) -> Iterator[str]:
     yield task.prompt
     yield tagged(task.prompt)
+    yield tagged(untagged(task.prompt))
 
 
 @attack("planted", "the wrong answers that were planted when the task was made", knows_reference=True)

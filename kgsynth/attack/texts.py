@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from kgsynth.attack import attack, inside, tagged, verified_by
+from kgsynth.attack import attack, inside, tagged, untagged, verified_by
 from kgsynth.attack.forms import decoy, other_than_right
 from kgsynth.task import Task
 
@@ -88,7 +88,7 @@ def prose(task: Task, rng: random.Random) -> Iterator[str]:
 
 @attack("whole vocabulary", "every word of the prompt, in the hope that the right one is among them", applies=READ)
 def whole_vocabulary(task: Task, rng: random.Random) -> Iterator[str]:
-    words = list(dict.fromkeys(task.prompt.split()))
+    words = list(dict.fromkeys(untagged(task.prompt).split()))
     yield tagged(" ".join(words))
     yield tagged(", ".join(sorted(words)))
 

@@ -1,0 +1,248 @@
+"""Reward hacks: every known trick, against the real verifiers and a real sandbox. None is paid, and each is refused for a reason
+that says the verifier saw what it was given. Careless graders pay for the same replies: the tricks are real."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from kgsynth.attack import REGISTRY, attacks_on
+from kgsynth.sandbox import Sandbox, open_sandbox
+from kgsynth.task import Task
+from kgsynth.threads import as_done
+from kgsynth.verifiers import Verdict, verify
+from tests.hackable import CHOICE, FUNCTION, IMPATIENT, LITERAL, PROGRAMS, TEXT, asserts_in_the_process, contains
+
+UNREAD = "several answers, no answer tag, empty, too long"
+
+# attack -> reasons for which it may be refused
+
+
+def refusals(text: str) -> set[str]:
+    return set(text.split(", "))
+
+
+FORM_TRICKS = {
+    "no-op": "no answer tag",
+    "blank": "empty",
+    "many answers": "several answers",
+    "nested tags": "several answers",
+    "crossed tags": "no answer tag, several answers",
+    "huge output": "too long, several answers, no answer tag",
+}
+READ_TRICKS = {
+    "echo": UNREAD + ", wrong, not an option",
+    "planted": "wrong",
+    "answer list": "wrong, not an option",
+    "last word": "wrong, not an option",
+    "tag in a comment": "several answers, wrong, not an option",
+    "fake tags": "several answers, wrong, not an option",
+    "two fences": "wrong, not an option",
+    "order to the grader": "wrong, not an option",
+    "verdict-shaped": "no answer tag, wrong, not an option",
+    "JSON injection": "wrong, not an option",
+    "code injection": "wrong, not an option",
+    "wildcards": "wrong, not an option",
+    "parser bomb": "too long, wrong, not an option",
+    "NUL and surrogates": "wrong, not an option",
+    "everything at once": "wrong, not an option",
+    "zero-width": "empty, wrong, not an option",
+    "look-alikes": "wrong, not an option",
+    "right-to-left": "wrong, not an option",
+    "full-width": "wrong, not an option",
+    "white space": "wrong, not an option",
+    "negation": "wrong, not an option",
+    "hedge": "wrong, not an option",
+    "prose": "wrong, not an option",
+    "whole vocabulary": "wrong, not an option",
+}
+CHOICE_TRICKS = {"all letters": "not an option"}
+FUNCTION_TRICKS = {
+    "constant": "wrong, error, not encodable",
+    "table of the prompt": "wrong",
+    "printed result": "wrong",
+    "order in the source": "wrong",
+    "exit code 0": "crashed, error, load error",
+    "exit handler": "wrong, error",
+    "forged lines": "wrong",
+    "child that stays": "wrong",
+    "patched asserts": "wrong",
+    "equal to everything": "not encodable",
+    "lazy result": "not encodable",
+    "patched library": "wrong, crashed",
+    "overwritten runner": "wrong",
+    "planted start-up code": "wrong",
+    "frames": "wrong",
+    "garbage collector": "wrong",
+    "process memory": "wrong",
+    "hidden tests on disk": "wrong",
+    "git history": "wrong",
+    "network": "wrong",
+    "changed arguments": "wrong",
+}
+HARM_TRICKS = {
+    "swallowed limits": "timeout",
+    "hang": "timeout",
+    "fork bomb": "timeout, wrong, crashed",
+    "output flood": "wrong, crashed",
+    "memory hog": "error, not encodable, result too large, out of memory, timeout",
+    "full disk": "wrong",
+    "signals": "wrong, timeout, crashed",
+    "crash": "timeout, crashed, error",
+}
+PROGRAM_TRICKS = {
+    "program: nothing": "wrong, empty",
+    "program: forged verdict": "wrong, crashed",
+    "program: examples of the prompt": "wrong",
+    "printed expectation": "wrong",
+    "program: expected output on disk": "wrong, exit code",
+    "program: patched runtime": "wrong",
+    "program: harm": "timeout, output too large, out of memory, exit code, crashed",
+}
+ELSEWHERE = {"oracle", "each letter", "banned module", "compiler tricks"}  # have tests of their own, below
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with closing(open_sandbox()) as opened:
+        yield opened
+
+
+def verdicts(name: str, task: Task, sandbox: Sandbox | None = None) -> list[Verdict]:
+    """Of every reply that the attack makes for the task; those that wait do it side by side."""
+    replies = REGISTRY[name].answers(task)
+    assert replies, f"{name} has no reply to {task.type}"
+    return list(as_done(lambda reply: verify(reply, task, sandbox), replies, 6))
+
+
+def assert_refused(found: list[Verdict], reasons: str) -> None:
+    assert {verdict.score for verdict in found} == {0.0}
+    assert {verdict.reason for verdict in found} <= refusals(reasons)
+
+
+@pytest.mark.parametrize("task", [TEXT, CHOICE, LITERAL, FUNCTION, PROGRAMS["c"]], ids=lambda task: task.type)
+@pytest.mark.parametrize("trick", FORM_TRICKS)
+def test_form(trick: str, task: Task, sandbox: Sandbox) -> None:
+    assert_refused(verdicts(trick, task, sandbox), FORM_TRICKS[trick])
+
+
+@pytest.mark.parametrize("task", [TEXT, CHOICE, LITERAL], ids=lambda task: task.type)
+@pytest.mark.parametrize("trick", READ_TRICKS)
+def test_short_answers(trick: str, task: Task) -> None:
+    assert_refused(verdicts(trick, task), READ_TRICKS[trick])
+
+
+@pytest.mark.parametrize("trick", CHOICE_TRICKS)
+def test_choice(trick: str) -> None:
+    assert_refused(verdicts(trick, CHOICE), CHOICE_TRICKS[trick])
+
+
+@pytest.mark.parametrize("trick", FUNCTION_TRICKS)
+def test_function(trick: str, sandbox: Sandbox) -> None:
+    assert_refused(verdicts(trick, FUNCTION, sandbox), FUNCTION_TRICKS[trick])
+
+
+@pytest.mark.parametrize("trick", HARM_TRICKS)
+def test_harm(trick: str, sandbox: Sandbox) -> None:
+    assert_refused(verdicts(trick, IMPATIENT, sandbox), HARM_TRICKS[trick])
+
+
+@pytest.mark.parametrize("language", PROGRAMS)
+@pytest.mark.parametrize("trick", [trick for trick in PROGRAM_TRICKS if trick != "program: harm"])
+def test_program(trick: str, language: str, sandbox: Sandbox) -> None:
+    assert_refused(verdicts(trick, PROGRAMS[language], sandbox), PROGRAM_TRICKS[trick])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", PROGRAMS)
+def test_program_harm(language: str, sandbox: Sandbox) -> None:
+    assert_refused(verdicts("program: harm", PROGRAMS[language], sandbox), PROGRAM_TRICKS["program: harm"])
+
+
+@pytest.mark.slow
+def test_compiler_tricks(sandbox: Sandbox) -> None:
+    found = verdicts("compiler tricks", PROGRAMS["c"], sandbox)
+    assert_refused(found, "syntax error, wrong, timeout, out of memory")
+    assert not any("root:" in str(verdict.evidence) for verdict in found)
+
+
+def test_a_guess_at_each_letter_is_paid_once() -> None:
+    assert sorted(verdict.score for verdict in verdicts("each letter", CHOICE)) == [0, 0, 0, 1]
+
+
+def test_banned_modules_are_not_had_by_side_entrances(sandbox: Sandbox) -> None:
+    """The module that the task forbids has the very function that is asked for."""
+    from kgsynth.verifiers.function_tests import Call, expectation, run_calls
+    from tests.hackable import task as made
+
+    calls = [Call(args=(60, n)) for n in (18, 7, 0)]
+    outcomes = run_calls("from math import gcd", "gcd", calls, sandbox)
+    tests = [expectation(call, outcome) for call, outcome in zip(calls, outcomes, strict=True)]
+    source = "def gcd(a, b):\n    while b:\n        a, b = b, a % b\n    return a"
+    gcd = made(
+        "function_tests", {"name": "gcd", "tests": tests, "forbidden": ["math"]}, source, ["def gcd(a, b): return a"]
+    )
+    assert verify(gcd.reference, gcd, sandbox).score == 1
+    assert_refused(verdicts("banned module", gcd, sandbox), "forbidden import, error, load error, no such function")
+
+
+# that they mean something
+
+
+@pytest.mark.parametrize("task", [TEXT, CHOICE, LITERAL, FUNCTION, *PROGRAMS.values()], ids=lambda task: task.type)
+def test_the_oracle_is_paid(task: Task, sandbox: Sandbox) -> None:
+    assert [verdict.score for verdict in verdicts("oracle", task, sandbox)] == [1.0]
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        *("exit code 0", "exit handler", "forged lines", "child that stays", "patched asserts", "equal to everything"),
+        *("overwritten runner", "planted start-up code", "frames", "garbage collector", "process memory"),
+        *("hidden tests on disk", "git history"),
+    ],
+)
+def test_a_careless_grader_of_code_pays(trick: str, sandbox: Sandbox) -> None:
+    replies = REGISTRY[trick].answers(FUNCTION)
+    assert any(asserts_in_the_process(reply, {}, sandbox).score for reply in replies)
+
+
+@pytest.mark.parametrize(
+    "trick",
+    [
+        *("many answers", "answer list", "last word", "tag in a comment", "nested tags", "crossed tags", "fake tags"),
+        *("two fences", "huge output", "NUL and surrogates", "everything at once", "zero-width", "white space"),
+        *("negation", "hedge", "prose"),
+    ],
+)
+def test_a_careless_grader_of_text_pays(trick: str) -> None:
+    assert any(contains(reply, TEXT.verifier.params, None).score for reply in REGISTRY[trick].answers(TEXT))
+
+
+def test_careless_graders_tell_right_from_wrong_when_nobody_cheats(sandbox: Sandbox) -> None:
+    graders: list[tuple[Callable[..., Any], Task]] = [(asserts_in_the_process, FUNCTION), (contains, TEXT)]
+    for grader, task in graders:
+        assert grader(task.reference, task.verifier.params, sandbox).score == 1
+        assert [grader(wrong, task.verifier.params, sandbox).score for wrong in task.wrong] == [0] * len(task.wrong)
+
+
+@pytest.mark.parametrize(
+    "trick", ["frames", "garbage collector", "process memory", "hidden tests on disk", "git history"]
+)
+def test_searches_run_to_their_end_and_find_nothing(trick: str, sandbox: Sandbox) -> None:
+    """What is expected is not in the solution's process, nor in its files, nor in a repository."""
+    for verdict in verdicts(trick, FUNCTION, sandbox):
+        assert verdict.evidence["got"] == '"nothing found"'
+
+
+def test_there_are_at_least_25_tricks_and_each_is_tested_here() -> None:
+    tables = (FORM_TRICKS, READ_TRICKS, CHOICE_TRICKS, FUNCTION_TRICKS, HARM_TRICKS, PROGRAM_TRICKS)
+    named = {trick for table in tables for trick in table} | ELSEWHERE
+    applying = {
+        found.name for task in (TEXT, CHOICE, LITERAL, FUNCTION, *PROGRAMS.values()) for found in attacks_on(task)
+    }
+    assert applying | {"banned module"} == named
+    assert len([name for name in named if REGISTRY[name].pays == "never"]) >= 25
