@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import shutil
 import threading
@@ -97,17 +98,12 @@ class GvisorBox:
         env: Mapping[str, str] | None = None,
         limits: Limits | None = None,
     ) -> ExecResult:
-        limits, start = checked(limits or self._limits), time.monotonic()
-        if not argv:
-            raise SandboxError("argv is empty; give a program and its arguments")
-        request = {
-            "do": "exec",
-            "argv": list(argv),
-            "env": {**self._origin.env, **(env or {})},
-            "limits": _inner(limits),
-        }
+        limits, env = checked(limits or self._limits), {**self._origin.env, **(env or {})}
+        _passable(argv, env)
+        request = {"do": "exec", "argv": list(argv), "env": env, "limits": _inner(limits)}
         with self._lock:
             container = self._ready()
+            start = time.monotonic()
             number, events = self._line.start(request, stdin.encode("utf-8", "surrogatepass"))
             memory = container.held() + (limits.memory_mb + limits.disk_mb << 20)
             self._running[number] = running = _Running(memory=memory)
@@ -374,6 +370,23 @@ def _inner(limits: Limits) -> dict[str, object]:
     hard = {name: [value, value] for name, value in zip(RLIMIT_NAMES, values, strict=True)}
     hard["RLIMIT_CPU"] = [limits.cpu_seconds, limits.cpu_seconds + 1]
     return {"output": limits.output_kb << 10, "resources": hard}
+
+
+def _passable(argv: Sequence[str], env: Mapping[str, str]) -> None:
+    """Raise SandboxError for what no system call can pass on."""
+    if not argv or not argv[0]:
+        raise SandboxError("argv is empty; give a program and its arguments")
+    for text in (*argv, *env, *env.values()):
+        if "\0" in text or not _encodable(text):
+            raise SandboxError(f"{text!r:.80} cannot be an argument or in the environment: it holds NUL or a surrogate")
+
+
+def _encodable(text: str) -> bool:
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _relative(path: str) -> str:

@@ -107,7 +107,7 @@ class Container:
         """To be called when its first process has answered: find its kernel."""
         pid = int(self._pid_file.read_text())
         self._sentry = os.pidfd_open(pid)
-        self._memory = next((path for path in _descriptors(pid) if "memfd:" in os.readlink(path)), "")
+        self._memory = next((path for path in _descriptors(pid) if "memfd:runsc-memory" in os.readlink(path)), "")
         self._status = f"/proc/{pid}/status"
 
     def held(self) -> int:

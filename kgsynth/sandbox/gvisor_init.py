@@ -4,8 +4,8 @@ It takes requests from its stdin and answers on its stdout, so that a command co
 so that no command holds a descriptor of the host, which a checkpoint could not save. Both ways go frames: the lengths
 of a JSON header and of the data (two 4-byte integers, the higher byte first), the header, the data.
 
-Commands run as nobody, each below a keeper of its own: a process to which the orphans of its command go, so that all
-that a command started can be found and killed. When the command ends, its keeper goes, and what it left behind lives on.
+Commands run as nobody, each with a supplementary group of its own. All that it starts inherits that and cannot drop it,
+whoever its parent is by then: so all of it can be found and killed, and what a command left behind before it lives on.
 """
 
 from __future__ import annotations
@@ -27,18 +27,20 @@ WORK = "/work"
 DISK = "/disk"  # one tmpfs, of which the writable folders are parts: they share its limit
 WRITABLE = {"work": WORK, "tmp": "/tmp", "shm": "/dev/shm"}
 FLOOD = 16  # times the output limit: what writes more than that is killed
-MS_BIND, PR_SET_CHILD_SUBREAPER = 4096, 36
+MS_BIND = 4096
+FIRST_MARK = 1 << 20  # the groups of the commands
 CHUNK = 1 << 16
 libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Job:
-    """A command, its keeper, and the read ends of its pipes, which are read for as long as anybody can write."""
+    """A command, its mark, and the read ends of its pipes, which are read for as long as anybody can write."""
 
-    def __init__(self, number: int, keeper: int, status: int, out: int, err: int, limit: int) -> None:
-        self.number, self.keeper, self.status, self.limit = number, keeper, status, limit
+    def __init__(self, number: int, mark: int, pid: int, out: int, err: int, limit: int) -> None:
+        self.number, self.mark, self.pid, self.limit = number, mark, pid, limit
         self.streams = {out: "out", err: "err"}
         self.left = {"out": limit, "err": limit}
+        self.running = True
         self.attached = True  # somebody waits for the result
         self.truncated = False
 
@@ -85,20 +87,26 @@ def exactly(count: int) -> bytes:
 # Commands
 
 
-def start(request: dict, stdin: bytes) -> Job:
-    (out, out_end), (err, err_end), (status, status_end) = os.pipe(), os.pipe(), os.pipe()
+def start(request: dict, stdin: bytes, mark: int) -> Job:
+    (out, out_end), (err, err_end) = os.pipe(), os.pipe()
     source = os.open("/dev/null", os.O_RDONLY) if not stdin else filled(stdin)
-    keeper = os.fork()
-    if keeper == 0:
-        try:
-            keep(request, (source, out_end, err_end), status_end)
-        finally:
-            os._exit(70)
-    for fd in (source, out_end, err_end, status_end):
-        os.close(fd)
-    for fd in (out, err, status):
+    try:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                become(request, (source, out_end, err_end), mark)
+            finally:
+                os._exit(126)
+    except OSError:
+        os.close(out)
+        os.close(err)
+        raise
+    finally:
+        for fd in (source, out_end, err_end):
+            os.close(fd)
+    for fd in (out, err):
         os.set_blocking(fd, False)
-    return Job(request["id"], keeper, status, out, err, request["limits"]["output"])
+    return Job(request["id"], mark, pid, out, err, request["limits"]["output"])
 
 
 def filled(data: bytes) -> int:
@@ -109,33 +117,14 @@ def filled(data: bytes) -> int:
     return fd
 
 
-def keep(request: dict, streams: tuple[int, int, int], status: int) -> None:
-    """Be the keeper: start the command, report how it ended, adopt and bury its orphans until then."""
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    child = os.fork()
-    if child == 0:
-        try:
-            become(request, streams)
-        finally:
-            os._exit(126)
-    os.closerange(0, status)
-    os.closerange(status + 1, 256)
-    while True:
-        pid, code = os.wait()
-        if pid == child:
-            os.write(status, struct.pack("!i", os.waitstatus_to_exitcode(code)))
-            os._exit(0)
-
-
-def become(request: dict, streams: tuple[int, int, int]) -> None:
+def become(request: dict, streams: tuple[int, int, int], mark: int) -> None:
     os.setsid()
+    signal.set_wakeup_fd(-1)
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
     for name, value in request["limits"]["resources"].items():
         resource.setrlimit(getattr(resource, name), tuple(value))
-    os.setgroups([])
+    os.setgroups([mark])
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)
     os.chdir(WORK)
@@ -158,65 +147,40 @@ def finish(job: Job, code: int) -> None:
                     break
     if job.attached:
         send({"id": job.number, "event": "exit", "code": code, "truncated": job.truncated})
-    job.attached = False
-    os.close(job.status)
-    job.status = -1
+    job.running = job.attached = False
 
 
 # Killing
 
 
-def processes() -> dict[int, int]:
-    """Every living process and its parent."""
-    found = {}
+def living(mark: int = 0) -> set[int]:
+    """The processes with that mark; by default all but this one. Those that have ended do not count."""
+    found = set()
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
-            with open(f"/proc/{name}/stat") as file:
-                state, parent = file.read().rsplit(")", 1)[1].split()[:2]
-            if state not in "ZX":
-                found[int(name)] = int(parent)
-    return found
+            with open(f"/proc/{name}/status") as file:
+                said = dict(line.split(":", 1) for line in file)
+            if said["State"].split()[0] not in "ZX" and (not mark or str(mark) in said["Groups"].split()):
+                found.add(int(name))
+    return found - {1}
 
 
-def below(root: int) -> set[int]:
-    """The living descendants of a process."""
-    parents = processes()
-    found, grown = {root}, True
-    while grown:
-        more = {pid for pid, parent in parents.items() if parent in found} - found
-        found |= more
-        grown = bool(more)
-    return found - {root}
-
-
-def kill_below(root: int, spared: set[int]) -> None:
-    """Stop all that live below `root` until nothing new appears, so that nothing can fork away; then kill them."""
+def kill_living(mark: int = 0) -> None:
+    """Stop them until nothing new appears, so that nothing can fork away; then kill them."""
     stopped: set[int] = set()
-    while fresh := below(root) - spared - stopped:
+    while fresh := living(mark) - stopped:
         for pid in fresh:
             signal_to(pid, signal.SIGSTOP)
         stopped |= fresh
     for pid in stopped:
         signal_to(pid, signal.SIGKILL)
-    while below(root) - spared:
-        bury()
+    while living(mark):
+        pass
 
 
 def signal_to(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-
-
-def kill_job(job: Job) -> None:
-    signal_to(job.keeper, signal.SIGSTOP)
-    kill_below(job.keeper, set())
-    signal_to(job.keeper, signal.SIGKILL)
-
-
-def bury() -> None:
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
 
 
 # Files
@@ -284,6 +248,7 @@ def as_nobody():
 class Init:
     def __init__(self) -> None:
         self.jobs: list[Job] = []
+        self.started = 0  # commands, here and in the boxes that this one is a copy of
         self.woken, end = os.pipe()
         for fd in (self.woken, end):
             os.set_blocking(fd, False)
@@ -292,21 +257,18 @@ class Init:
 
     def serve(self) -> None:
         while True:
-            waiting = {fd: job for job in self.jobs for fd in (*job.streams, job.status) if fd >= 0}
+            waiting = {fd: job for job in self.jobs for fd in job.streams}
             poll = select.poll()
             for fd in (0, self.woken, *waiting):
                 poll.register(fd, select.POLLIN)
             ready = [fd for fd, _ in poll.poll()]
             for fd in ready:
-                if fd in waiting and fd != waiting[fd].status:
+                if fd in waiting:
                     self.pump(waiting[fd], fd)
-            for fd in ready:
-                if fd in waiting and fd == waiting[fd].status:
-                    self.ended(waiting[fd])
             if self.woken in ready:
                 os.read(self.woken, CHUNK)
-                bury()
-            self.jobs = [job for job in self.jobs if job.streams or job.status >= 0]
+                self.bury()
+            self.jobs = [job for job in self.jobs if job.streams or job.running]
             if 0 in ready:
                 self.answer(*receive())
 
@@ -316,11 +278,15 @@ class Init:
                 os.close(fd)
                 del job.streams[fd]
         if job.flooding and job.attached:
-            kill_job(job)
+            kill_living(job.mark)
 
-    def ended(self, job: Job) -> None:
-        report = os.read(job.status, 4)  # empty when the keeper was killed, with all below it
-        finish(job, struct.unpack("!i", report)[0] if report else -signal.SIGKILL)
+    def bury(self) -> None:
+        """Take leave of all that have ended; among them may be commands."""
+        running = {job.pid: job for job in self.jobs if job.running}
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                if ended[0] in running:
+                    finish(running[ended[0]], os.waitstatus_to_exitcode(ended[1]))
 
     def answer(self, request: dict, data: bytes) -> None:
         try:
@@ -332,17 +298,18 @@ class Init:
             send({"id": request["id"], "event": "done"}, result or b"")
 
     def do_exec(self, request: dict, data: bytes) -> None:
-        self.jobs.append(start(request, data))
+        self.started += 1
+        self.jobs.append(start(request, data, FIRST_MARK + self.started))
 
     def do_kill(self, request: dict, data: bytes) -> None:
         """All that one command started."""
         for job in self.jobs:
-            if job.number == request["job"] and job.status >= 0:
-                kill_job(job)
+            if job.number == request["job"] and job.running:
+                kill_living(job.mark)
 
     def do_clear(self, request: dict, data: bytes) -> None:
         """Everything but this process."""
-        kill_below(1, {job.keeper for job in self.jobs if job.status >= 0})
+        kill_living()
 
     def do_read(self, request: dict, data: bytes) -> bytes:
         with as_nobody():

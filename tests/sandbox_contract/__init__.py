@@ -1,0 +1,1 @@
+"""What every backend of the sandbox promises, asked of each of them."""

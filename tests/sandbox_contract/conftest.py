@@ -1,0 +1,43 @@
+"""The backends, one after the other. One that cannot work on this machine is skipped, and says why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kgsynth.errors import SandboxError
+from kgsynth.sandbox import Box, Sandbox, open_sandbox
+from tests.e2b_server import serve
+
+# `e2b` stands for its client, against a local server whose boxes are of the backend named after the dash.
+BACKENDS = ("bubblewrap", "gvisor", "e2b-bubblewrap", "e2b-gvisor")
+
+
+def opened(name: str) -> Sandbox:
+    try:
+        return open_sandbox(name)
+    except SandboxError as error:
+        if name == "bubblewrap":
+            raise
+        pytest.skip(f"{name}: {error}")
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    client, _, behind = request.param.partition("-")
+    backend = opened(behind or client)
+    try:
+        if behind:
+            with serve(backend) as remote:
+                yield remote
+        else:
+            yield backend
+    finally:
+        backend.close()
+
+
+@pytest.fixture
+def box(sandbox: Sandbox) -> Iterator[Box]:
+    with sandbox.create() as box:
+        yield box
