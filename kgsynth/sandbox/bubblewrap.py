@@ -33,7 +33,6 @@ from kgsynth.sandbox.layers import Layer, Layers
 from kgsynth.sandbox.supervise import Ending
 
 
-
 class Bubblewrap:
     """The backend. Raises SandboxError when a box cannot be made here: it tries one.
 
@@ -65,6 +64,8 @@ class Bubblewrap:
     def restore(self, snapshot: Snapshot) -> BubblewrapBox:
         if not isinstance(snapshot, BubblewrapSnapshot):
             raise SandboxError(f"a bubblewrap sandbox cannot restore a {type(snapshot).__name__}; use its own backend")
+        if snapshot.deleted:
+            raise SandboxError("the snapshot was deleted; take another one")
         return self._box(snapshot.limits, snapshot.packages, snapshot.layer)
 
     def run(
@@ -142,6 +143,10 @@ class BubblewrapSnapshot:
         self.layer, self.limits, self.packages = layer, limits, packages
         self._drop = weakref.finalize(self, layer.drop)
 
+    @property
+    def deleted(self) -> bool:
+        return not self._drop.alive
+
     def delete(self) -> None:
         self._drop()
 
@@ -209,6 +214,8 @@ class BubblewrapBox:
         return BubblewrapSnapshot(layer, self._limits, self._packages)
 
     def fork(self, count: int = 1) -> list[Box | Exception]:
+        if count < 1:
+            raise SandboxError(f"cannot make {count} forks; ask for 1 or more")
         snapshot = self.snapshot()
         try:
             return [self._child(snapshot) for _ in range(count)]

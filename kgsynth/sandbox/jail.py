@@ -120,7 +120,8 @@ class Jail:
             with theirs:
                 socket.send_fds(self._control, [b"job"], [theirs.fileno()])
             with out_end, err_end:
-                socket.send_fds(ours, [b"f" if job.fresh else b"s"], [stdin, out_end.fileno(), err_end.fileno()])
+                fds = [stdin, out_end.fileno(), err_end.fileno()]
+                socket.send_fds(ours, [b"f" if job.fresh else b"s"], fds if job.fresh else [*fds, out, err])
             data = marshal.dumps(_form(job, limits, self._packages))
             ours.settimeout(START_SECONDS)
             ours.sendall(len(data).to_bytes(8, "big") + data)

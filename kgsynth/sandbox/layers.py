@@ -74,8 +74,6 @@ class Layer:
 
     def hold(self) -> None:
         with self._lock:
-            if not self._holders:
-                raise SandboxError("the snapshot was deleted")
             self._holders += 1
 
     def drop(self) -> None:

@@ -122,7 +122,13 @@ def put(path, text):
 
 def open_areas(megabytes, layer):
     """Make the writable folders, on one tmpfs of limited size. `layer`: the folder of a snapshot that they start from."""
-    mount("tmpfs", "/box", "tmpfs", MS_NOSUID | MS_NODEV, f"size={megabytes}m,nr_inodes={1024 + 256 * megabytes},mode=0755")
+    mount(
+        "tmpfs",
+        "/box",
+        "tmpfs",
+        MS_NOSUID | MS_NODEV,
+        f"size={megabytes}m,nr_inodes={1024 + 256 * megabytes},mode=0755",
+    )
     for area in AREAS:
         upper = f"/box/{area.replace('/', '-')}"
         os.mkdir(upper)
@@ -157,7 +163,7 @@ def prctl(option, value):
 
 def receive(connection, size=1 << 16):
     """(message, descriptors) of one packet; an empty message at the end."""
-    message, ancillary, _, _ = connection.recvmsg(size, socket.CMSG_SPACE(4 * 4), socket.MSG_CMSG_CLOEXEC)
+    message, ancillary, _, _ = connection.recvmsg(size, socket.CMSG_SPACE(5 * 4), socket.MSG_CMSG_CLOEXEC)
     fds = array.array("i")
     for _, _, data in ancillary:
         fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
@@ -191,12 +197,14 @@ def warden(connection, stdio, fresh):
     inmate = os.fork()
     if inmate == 0:
         become(connection, stdio, job)
-    for number in stdio:
+    for number in stdio[:3]:
         os.close(number)
     code = watch(connection, inmate)
     if fresh or code is None:
         end_all(fresh)
     connection.send(str(-9 if code is None else code).encode())
+    if not fresh:
+        swallow(connection, stdio[3:])
     os._exit(0)
 
 
@@ -262,6 +270,21 @@ def end_all(fresh):
             return
 
 
+def swallow(connection, outputs):
+    """Read what processes in the background still write, once nobody outside does, so that they do not die of it."""
+    connection.recv(16)
+    poll = select.poll()
+    for fd in outputs:
+        poll.register(fd, select.POLLIN)
+    while outputs:
+        for fd, _ in poll.poll(1000):
+            if not os.read(fd, 1 << 16):
+                poll.unregister(fd)
+                outputs.remove(fd)
+        while reap():
+            pass
+
+
 def kill(pid):
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
@@ -280,7 +303,7 @@ def become(connection, stdio, job):
     if failed != b"ok" or not job["argv"]:
         connection.send(failed)
         os._exit(0)
-    for target, number in enumerate(stdio):
+    for target, number in enumerate(stdio[:3]):
         os.dup2(number, target)
     os.closerange(3, 1 << 16)
     os.environ.clear()
@@ -318,16 +341,23 @@ def filter_system_calls(program):
 
 def put_files(files):
     for path, data in files.items():
-        folder = os.path.dirname(path)
-        if folder:
-            os.makedirs(folder, exist_ok=True)
+        path = real(path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK, 0o644)
         with open(fd, "wb") as file:
             file.write(data)
 
 
+def real(path):
+    """The path without links, where it stays in the working directory."""
+    found = os.path.realpath(path)
+    if not found.startswith("/work/"):
+        raise OSError(f"{path!r} leads out of the working directory, to {found}")
+    return found
+
+
 def send_file(path, pipe):
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    fd = os.open(real(path), os.O_RDONLY | os.O_NONBLOCK)
     if not os.path.isfile(f"/proc/self/fd/{fd}"):
         raise OSError(f"{path!r} is not a regular file")
     os.set_blocking(pipe, True)
