@@ -24,6 +24,7 @@ from kgsynth.verifiers.source import REFLECTIVE, banned_names, problem
 from kgsynth.verifiers.values import encode
 
 STARTUP_SECONDS = 5.0  # for a box to start on a busy machine, on top of what the calls may take
+SLACK_SECONDS = 0.5  # CPU time on top of a limit, before it is rounded up to whole seconds
 DETAIL = 200  # characters kept of what a runner says about a failure
 RUNNER = Path(runner.__file__).read_text(encoding="utf-8")
 
@@ -132,7 +133,7 @@ def _boxes(forms: Sequence[Form], seconds: float) -> list[tuple[list[int], float
 def _limits(seconds: float, language: str) -> Limits:
     return Limits(
         seconds=seconds + STARTUP_SECONDS,
-        cpu_seconds=math.ceil(seconds) + 1,
+        cpu_seconds=math.ceil(seconds + SLACK_SECONDS),
         processes=LANGUAGES[language].processes,
         virtual_mb=LANGUAGES[language].virtual_mb,
         disk_mb=64,

@@ -17,6 +17,7 @@ from kgsynth.errors import VerifierError
 from kgsynth.sandbox import ExecResult, Limits, Sandbox
 from kgsynth.verifiers import Verdict, register
 from kgsynth.verifiers.answer import extract
+from kgsynth.verifiers.calls import SLACK_SECONDS
 from kgsynth.verifiers.function_tests import checked_seconds
 from kgsynth.verifiers.languages import LANGUAGES, binary_command, compile_c, compiler_reason, require
 from kgsynth.verifiers.printed import COMPARE, lines_of, printed_same
@@ -24,7 +25,6 @@ from kgsynth.verifiers.source import MAX_LENGTH, parse, read
 
 STARTUP_SECONDS = 2.0  # for a box to start on a busy machine, on top of what the program may take
 PATIENCE = 3  # wall clock for each second of a limit: what counts is CPU time, the clock is for programs that wait
-SLACK_SECONDS = 0.5  # CPU time on top of a limit, before it is rounded up to whole seconds
 LEAST_OUTPUT_KB = 256
 SHOWN = 200  # characters of an output kept as evidence
 REASONS = (

@@ -199,6 +199,10 @@ class Ban:
 SLACK = 0.05  # seconds from a limit to its alarm on a busy machine
 
 
+class TooLarge(ValueError):
+    """A result is longer than anybody wants to read."""
+
+
 class Late(BaseException):
     """A call is over its time."""
 
@@ -251,10 +255,20 @@ def call(function: Callable[..., Any], args: Any, kwargs: Any, seconds: float) -
     kind, value = limited(seconds, function, *decode(args), **decode(kwargs))
     if kind != "returned":
         return kind, value
-    kind, form = limited(seconds, encode, value)
-    if kind != "returned":
-        return "failed", "not encodable" if form == "NotEncodable" else form
-    return ("returned", form) if len(to_json(form)) <= MAX_TEXT else ("failed", "result too large")
+    kind, form = limited(seconds, coded, value)
+    if kind == "returned":
+        return kind, form
+    return "failed", {"NotEncodable": "not encodable", "TooLarge": "result too large"}.get(form, form)
+
+
+def coded(value: Any) -> Any:
+    """The value's form. Raises TooLarge for one over MAX_TEXT characters of JSON."""
+    if type(value) in (str, bytes) and len(value) > MAX_TEXT:
+        raise TooLarge
+    form = encode(value)
+    if len(to_json(form)) > MAX_TEXT:
+        raise TooLarge
+    return form
 
 
 def main() -> None:
