@@ -112,6 +112,11 @@ class Server(ThreadingHTTPServer):
         """Do this instead of the next matching call: see Fault."""
         self._faults.append(Fault(pattern, **fault))
 
+    def heal(self) -> None:
+        """No fault is left."""
+        self.faults = Faults()
+        self._faults.clear()
+
     def fault(self, request: str) -> Fault | None:
         with self._lock:
             for fault in self._faults:

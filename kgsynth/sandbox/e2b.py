@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -70,15 +69,14 @@ class E2B:
         **connection: object,
     ) -> None:
         self.template = template or os.environ.get("KGSYNTH_E2B_TEMPLATE") or "base"
-        self.ttl_seconds, self.memory = ttl_seconds, memory
+        self.ttl_seconds, self.request_seconds, self.memory = ttl_seconds, request_seconds, memory
         self.client = e2b.E2B(request_timeout=request_seconds, **connection)  # type: ignore[arg-type]
         self._boxes: dict[str, E2BBox] = {}
         self._snapshots: dict[str, E2BSnapshot] = {}
-        self._lock = threading.Lock()
-        atexit.register(self.close)
         result = self.run([*self.python, "-c", "print(6 * 7)"])
         if result.stdout != "42\n":
             raise SandboxError(f"python3 does not work in template {self.template!r}: {result.stderr.strip()[-500:]}")
+        atexit.register(self._leave)
 
     def create(self, limits: Limits = Limits(), *, packages: Sequence[str] = ()) -> E2BBox:
         return self.start(self.template, limits, origin="create", packages=packages)
@@ -109,18 +107,26 @@ class E2B:
                 box.kill()
 
     def close(self) -> None:
-        atexit.unregister(self.close)
+        """See Sandbox.close. All are tried; raises the first SandboxError."""
+        atexit.unregister(self._leave)
         errors = []
-        for end in [
-            *(box.kill for box in self._boxes.copy().values()),
-            *(s.delete for s in self._snapshots.copy().values()),
-        ]:
+        for end in self._ends():
             try:
                 end()
             except SandboxError as error:
                 errors.append(error)
         if errors:
             raise errors[0]
+
+    def _leave(self) -> None:
+        """At the end of the interpreter. A server that does not answer is not waited for again and again."""
+        with suppress(SandboxError):
+            for end in self._ends():
+                end()
+
+    def _ends(self) -> list[Callable[[], None]]:
+        boxes, snapshots = list(self._boxes.values()), list(self._snapshots.values())
+        return [*(box.kill for box in boxes), *(snapshot.delete for snapshot in snapshots)]
 
     # What boxes and snapshots ask for. A `mark` is what the new file system must hold, "" where there is none yet.
 

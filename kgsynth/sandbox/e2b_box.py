@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -30,6 +31,7 @@ INLINE = 1 << 16  # bytes of a command's description that fit on a command line;
 SAID = 1 << 14  # characters that the login shell and the program inside may add to a stream
 GRACE_SECONDS = 15.0  # for a command to be started, and to be ended from inside, before the server ends it
 CLOCK_SECONDS = 5.0  # a clock that is off by more is set
+ENV = {"HOME": "/"}  # of the login shell that the SDK starts: it reads a profile of root's, or none, but no code's
 MARK = "/tmp/.kgsynth-mark"  # root's, in a sticky folder: code in the sandbox cannot change it
 
 # Run by root whenever a sandbox comes to life. Says what it found: one line each.
@@ -136,8 +138,9 @@ class E2BBox:
             if not self._paused:
                 return
             # Without a timeout of ours, some servers would set their own.
-            connect = lambda: self._sandbox.connect(timeout=self._home.ttl_seconds)  # noqa: E731
-            self._sandbox = call(f"cannot resume {self.id}", connect)
+            self._sandbox = call(
+                f"cannot resume {self.id}", lambda: self._sandbox.connect(timeout=self._home.ttl_seconds)
+            )
             self._expires = time.monotonic() + self._home.ttl_seconds
             self._paused = False
             try:
@@ -194,7 +197,8 @@ class E2BBox:
 
     def _as_root(self, script: str) -> dict[str, str]:
         """Run a script of ours; the words after the first of each line it prints, by the first."""
-        run = lambda: self._sandbox.commands.run(script, user="root", envs={"HOME": "/"}, timeout=60)  # noqa: E731
+        seconds = self._home.request_seconds
+        run = partial(self._sandbox.commands.run, script, user="root", envs=ENV, timeout=seconds)
         try:
             result = call(f"cannot prepare sandbox {self.id}", run, attempts=ATTEMPTS)
         except e2b.CommandExitException as error:
@@ -205,25 +209,27 @@ class E2BBox:
         return {line.partition(" ")[0]: line.partition(" ")[2] for line in result.stdout.splitlines()}
 
     def _watch(self, command: str, limits: Limits, mark: str) -> ExecResult:
-        """Follow a command to its end. The program inside ends it in time; else the server does, and output is kept."""
+        """Follow a command to its end. Its watcher ends it in time; if that fails, the server does."""
         most = (limits.output_kb << 10) + SAID
         out, err = _Text(limit=most), _Text(limit=most)
         backstop, started = limits.seconds + GRACE_SECONDS, time.monotonic()
-        begin = lambda: self._sandbox.commands.run(  # noqa: E731
-            command, background=True, envs={"HOME": "/"}, timeout=backstop, retain_output=False
-        )
+        run = partial(self._sandbox.commands.run, background=True, timeout=backstop, retain_output=False)
+        told = False  # only a watcher that ended by itself is believed: the code may write what looks like its report
         try:
-            handle = call(f"cannot start a command in {self.id}", begin, attempts=ATTEMPTS)
+            handle = call(f"cannot start a command in {self.id}", lambda: run(command, envs=ENV), attempts=ATTEMPTS)
             call(f"lost a command in {self.id}", lambda: handle.wait(on_stdout=out.add, on_stderr=err.add))
+            told = True
         except e2b.CommandExitException:
-            pass  # the program inside was killed, and the command with it: there is no report
+            pass  # the watcher was killed, and the command with it
         except SandboxError:
             if time.monotonic() - started < backstop - 1.0:
                 raise
         seconds = time.monotonic() - started
         stdout, stderr = (stream.text.partition(f"{mark}\n")[2] for stream in (out, err))
         text, marked, report = stderr.rpartition(f"\n{mark} ")
-        if marked:
+        if told and not marked:
+            raise SandboxError(f"a command in {self.id} ended without a report: {err.text.strip()[-300:]}")
+        if told:
             return ExecResult(stdout=stdout, stderr=text, **json.loads(report))
         late = seconds > backstop - 1.0
         return ExecResult(exit_code=-9, stdout=stdout, stderr=stderr, timed_out=late, seconds=seconds)

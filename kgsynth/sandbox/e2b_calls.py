@@ -81,6 +81,10 @@ def explain(error: Exception, status: int) -> str:
         return f"{said}; {fix}"
     if status >= 500:
         return f"the server failed ({said}); try again, and see the server's log"
+    if isinstance(error, e2b.SandboxUnreachableException):
+        return (
+            f"the connection to the sandbox was lost ({said}); check the network, and E2B_SANDBOX_URL where it is set"
+        )
     if isinstance(error, (httpx.TimeoutException, TimeoutError, e2b.TimeoutException)):
         return f"no answer in time ({said}); see whether the server is alive, or raise request_seconds"
     if isinstance(error, (httpx.TransportError, OSError)):

@@ -114,9 +114,9 @@ def confine(limits: dict[str, Any]) -> None:
     }
     for kind, value in wanted.items():
         most = resource.getrlimit(kind)[1]
-        value = value if most == resource.RLIM_INFINITY else min(value, most)
-        hard = value + 1 if kind == resource.RLIMIT_CPU and most == resource.RLIM_INFINITY else value
-        resource.setrlimit(kind, (value, hard))
+        over = value + 1 if kind == resource.RLIMIT_CPU else value  # a second between the signal and the end
+        soft, hard = (value, over) if most == resource.RLIM_INFINITY else (min(value, most), min(over, most))
+        resource.setrlimit(kind, (soft, hard))
 
 
 def watch(child: subprocess.Popen[bytes], limits: dict[str, Any]) -> dict[str, Any]:
