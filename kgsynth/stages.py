@@ -84,7 +84,7 @@ class StoreConfig:
 class SynthesizeConfig:
     """[synthesize]: how tasks are made."""
 
-    sandbox: Literal["bubblewrap"] = "bubblewrap"
+    sandbox: Literal["bubblewrap", "gvisor", "e2b"] = "bubblewrap"
     drafts: int = 4  # at work at the same time
     samples_per_task: float = 4.0  # give up when this many samples per wanted task are drawn
 

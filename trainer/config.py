@@ -13,6 +13,7 @@ from typing import Any
 
 from kgsynth.config import RunConfig, build_all, read_toml
 from kgsynth.errors import ConfigError
+from kgsynth.sandbox import BACKENDS
 from trainer.model import ModelConfig, tiny
 
 KGSYNTH_TABLES = {"corpus", "web", "embed", "llm", "store", "grow", "sample", "synthesize", "feedback"}
@@ -110,6 +111,7 @@ class TrainerConfig:
 
     seed: int = 0
     threads: int = 0  # of torch; 0 leaves its default
+    sandbox: str = "bubblewrap"  # where code in replies is verified: bubblewrap, gvisor or e2b
     vocab_size: int = 2048
     held_out: float = 0.2  # share of concepts
     max_prompt_tokens: int = 512  # tasks with longer prompts are left out, and counted
@@ -124,6 +126,7 @@ class TrainerConfig:
         for key in ("vocab_size", "max_prompt_tokens", "max_new_tokens", "rows"):
             _require(getattr(self, key) > 0, "trainer", key, getattr(self, key), "above 0")
         _require(0 <= self.held_out < 1, "trainer", "held_out", self.held_out, "in [0, 1)")
+        _require(self.sandbox in BACKENDS, "trainer", "sandbox", self.sandbox, f"one of {BACKENDS}")
 
 
 @dataclass(frozen=True, kw_only=True)

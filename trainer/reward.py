@@ -34,9 +34,9 @@ class Rewarder:
         self._pool = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="verify")
 
     @classmethod
-    def for_tasks(cls, tasks: Sequence[Task]) -> Rewarder:
-        """Raises SandboxError when a task runs code and no sandbox works here."""
-        return cls(open_sandbox() if any(task.verifier.name in NEEDS_SANDBOX for task in tasks) else None)
+    def for_tasks(cls, tasks: Sequence[Task], backend: str = "bubblewrap") -> Rewarder:
+        """Raises SandboxError when a task runs code and that sandbox does not work here."""
+        return cls(open_sandbox(backend) if any(task.verifier.name in NEEDS_SANDBOX for task in tasks) else None)
 
     def score(self, pairs: Sequence[tuple[Task, str]]) -> list[Score]:
         """One score per (task, reply), in order. Raises VerifierError for a misconfigured task."""

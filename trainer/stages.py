@@ -122,7 +122,7 @@ def prepare(recipe: Recipe) -> Work:
     return Work(
         recipe=recipe,
         policy=TinyPolicy(model, tokenizer, rows=config.rows),
-        rewarder=Rewarder.for_tasks(tasks),
+        rewarder=Rewarder.for_tasks(tasks, config.sandbox),
         train=envs["train"],
         held_out=envs["held_out"],
         counts=counts,

@@ -19,11 +19,12 @@ class BrokenSandbox:
     """A real failure at the edge: no box can be made. Counts how often it was asked for one."""
 
     name = "broken"
+    python = ("python",)
 
     def __init__(self) -> None:
         self.asked = 0
 
-    def create(self, *_: object, **__: object):
+    def run(self, *_: object, **__: object):
         self.asked += 1
         raise SandboxError("no user namespaces")
 
@@ -41,17 +42,18 @@ def test_equal_replies_are_verified_once() -> None:
         name = "counting"
 
         def __init__(self) -> None:
-            self.boxes, self.inner = 0, open_sandbox()
+            self.runs, self.inner = 0, open_sandbox()
+            self.python = self.inner.python
 
-        def create(self, *args, **kwargs):
-            self.boxes += 1
-            return self.inner.create(*args, **kwargs)
+        def run(self, *args, **kwargs):
+            self.runs += 1
+            return self.inner.run(*args, **kwargs)
 
     sandbox = Counting()
     rewarder = Rewarder(sandbox)
     rewarder.score([(CODE, CODE.reference)] * 5)
     assert [s.reward for s in rewarder.score([(CODE, CODE.reference), (CODE, CODE.wrong[0])])] == [1.0, 0.0]
-    assert sandbox.boxes == 2
+    assert sandbox.runs == 2
 
 
 def test_a_sandbox_failure_is_a_failed_rollout_not_a_zero() -> None:
