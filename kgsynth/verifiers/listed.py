@@ -54,7 +54,10 @@ def _items(params: Mapping[str, Any]) -> list[Matches]:
         raise VerifierError(f"listed: 'items' must be a list of 1 to {MAX_ITEMS} items, not {repr(items)[:200]}")
     if kind == "number":
         rest = {key: value for key, value in params.items() if key not in ("items", "ordered", "kind")}
-        return [_is_number({**rest, "value": item}) for item in items]
+        try:
+            return [_is_number({**rest, "value": item}) for item in items]
+        except VerifierError as error:
+            raise VerifierError(f"listed: an item is unusable: {error}") from error
     only_known("listed", params, ("items", "ordered", "kind"))
     return [_is_text(spellings("listed", "items", [item] if isinstance(item, str) else item)) for item in items]
 

@@ -17,7 +17,6 @@ from kgsynth.verifiers.text import normalise
 
 OFFSETS = re.compile(r"([0-9]{1,9})\s?(?:,|:|;|-|–|\.\.|\sto\s)\s?([0-9]{1,9})")
 WORD = re.compile(r"\w+|[^\w\s]")
-LEAST_ALLOWED = 0.2  # of F1: below that the whole source would be paid for
 Span = tuple[int, int]
 
 
@@ -33,7 +32,9 @@ def span(answer: str, params: Mapping[str, Any], sandbox: Sandbox | None) -> Ver
     """
     source, spans = _checked(params)
     by_offsets = one_of("span", params, "by", ("text", "offsets")) == "offsets"
-    least = _least(params) if one_of("span", params, "partial", ("no", "f1")) == "f1" else 1.0
+    least = 1.0
+    if one_of("span", params, "partial", ("no", "f1")) == "f1":
+        least = _least(params, max(_share(source, source[start:end]) for start, end in spans))
     given, missing = extract(answer)
     if missing:
         return Verdict(score=0.0, reason=missing)
@@ -74,7 +75,7 @@ def _offsets(text: str) -> Span | None:
 
 def _shared_words(a: str, b: str) -> float:
     left, right = WORD.findall(a), WORD.findall(b)
-    if 2 * min(len(left), len(right)) < max(len(left), len(right)) * LEAST_ALLOWED or not left or not right:
+    if not left or not right:
         return 0.0
     run = SequenceMatcher(None, left, right, autojunk=False).find_longest_match().size
     return 2 * run / (len(left) + len(right))
@@ -98,8 +99,16 @@ def _checked(params: Mapping[str, Any]) -> tuple[str, list[Span]]:
     return source, [(start, end) for start, end in spans]
 
 
-def _least(params: Mapping[str, Any]) -> float:
-    least = params.get("least", 0.5)
-    if isinstance(least, bool) or not isinstance(least, (int, float)) or not LEAST_ALLOWED <= least < 1:
-        raise VerifierError(f"span: 'least' must be from {LEAST_ALLOWED} to below 1, not {least!r}")
+def _share(source: str, piece: str) -> float:
+    """How much of the source a piece is, in characters or in words, whichever is more."""
+    return max(len(piece) / len(source), len(WORD.findall(piece)) / len(WORD.findall(source)))
+
+
+def _least(params: Mapping[str, Any], share: float) -> float:
+    """The least F1 that is paid: more than the whole source, sent back, would have for a span of this share of it."""
+    least, whole = params.get("least", 0.5), 2 * share / (1 + share)
+    if isinstance(least, bool) or not isinstance(least, (int, float)) or not 0.1 <= least < 1:
+        raise VerifierError(f"span: 'least' must be from 0.1 to below 1, not {least!r}")
+    if whole >= least:
+        raise VerifierError(f"span: the whole source has an F1 of {whole:.2f} and would be paid; raise 'least' {least}")
     return float(least)
