@@ -51,7 +51,7 @@ class Gvisor:
     """The backend. Raises SandboxError when a box cannot be made here: it tries one."""
 
     name = "gvisor"
-    python = (INTERPRETER, "-s", "-P")
+    python: tuple[str, ...] = (INTERPRETER, "-s", "-P")
 
     def __init__(self, executable: str = "runsc") -> None:
         located(executable)
@@ -109,7 +109,8 @@ class Gvisor:
     def _origin(self, limits: Limits, packages: tuple[str, ...]) -> Origin:
         if not self._folder.is_dir():
             raise SandboxError("this backend was closed; open another")
-        folders = _importable(packages)
+        _check_installed(packages)
+        folders = _site_packages() if packages else {}
         bundle = self._folder / "bundles" / f"{limits.disk_mb}-{len(folders)}"
         bundle.mkdir(exist_ok=True)
         config = _config(self._folder / "rootfs", limits.disk_mb, folders)
@@ -181,7 +182,7 @@ def _held(folder: Path) -> IO[str]:
 
 def _lay_out(rootfs: Path) -> None:
     """The root of all boxes: empty folders to mount on, the host's links among them, and the first process."""
-    for path in (init.WORK, init.DISK, "/tmp", "/proc", "/dev", "/sys", "/etc", *_folders()):
+    for path in (init.WORK, init.DISK, "/tmp", "/proc", "/dev", "/sys", "/etc", *_folders(), *_site_packages()):
         _below(rootfs, path).mkdir(parents=True, exist_ok=True)
     for name in ("/bin", "/sbin", "/lib", "/lib32", "/lib64"):
         if os.path.islink(name):
@@ -209,18 +210,20 @@ def _folders() -> list[str]:
     return [name for name in dict.fromkeys(named) if os.path.isdir(name)]
 
 
-def _importable(packages: tuple[str, ...]) -> list[str]:
-    """The folders of the installed packages, when any of them is wanted."""
+def _site_packages() -> dict[str, str]:
+    """Where the installed packages are in a box, and on the host. Not at their own place, which /work may cover."""
+    folders = [folder for folder in site.getsitepackages() if os.path.isdir(folder)]
+    return {f"/packages/{number}": folder for number, folder in enumerate(folders)}
+
+
+def _check_installed(packages: Sequence[str]) -> None:
     for name in packages:
         if importlib.util.find_spec(name) is None:
             raise SandboxError(f"no Python package {name!r} is installed here; install it, then make the box")
-    return [folder for folder in site.getsitepackages() if os.path.isdir(folder)] if packages else []
 
 
-def _config(rootfs: Path, disk_mb: int, packages: Sequence[str]) -> dict[str, object]:
+def _config(rootfs: Path, disk_mb: int, packages: Mapping[str, str]) -> dict[str, object]:
     """The OCI runtime specification of a box."""
-    for folder in packages:
-        _below(rootfs, folder).mkdir(parents=True, exist_ok=True)
     disk = {"type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "nodev", "mode=0711", f"size={disk_mb << 20}"]}
     return {
         "ociVersion": "1.0.0",
@@ -236,7 +239,8 @@ def _config(rootfs: Path, disk_mb: int, packages: Sequence[str]) -> dict[str, ob
         },
         "mounts": [
             {"destination": "/proc", "type": "proc", "source": "proc"},
-            *(_read_only(folder) for folder in dict.fromkeys([*_folders(), *packages])),
+            *(_read_only(folder, folder) for folder in _folders()),
+            *(_read_only(folder, inside) for inside, folder in packages.items()),
             {"destination": init.DISK, **disk},
             {"destination": "/dev/shm", **disk},
         ],
@@ -244,9 +248,9 @@ def _config(rootfs: Path, disk_mb: int, packages: Sequence[str]) -> dict[str, ob
     }
 
 
-def _read_only(folder: str) -> dict[str, object]:
+def _read_only(folder: str, inside: str) -> dict[str, object]:
     options = ["ro", "rbind", "nosuid", "nodev"]
-    return {"destination": folder, "type": "bind", "source": os.path.realpath(folder), "options": options}
+    return {"destination": inside, "type": "bind", "source": os.path.realpath(folder), "options": options}
 
 
 def _mend_statx(rootfs: Path) -> None:

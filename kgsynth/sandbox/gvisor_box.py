@@ -8,6 +8,7 @@ import queue
 import shutil
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from kgsynth.errors import SandboxError
-from kgsynth.sandbox import ExecResult, Limits
+from kgsynth.sandbox import Box, ExecResult, Limits
 from kgsynth.sandbox.gvisor_container import GRACE_SECONDS, Container
 from kgsynth.sandbox.gvisor_line import TICK_SECONDS, Events, Line
 
@@ -39,7 +40,7 @@ class Origin:
     forget: Callable[[GvisorBox], None]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class GvisorSnapshot:
     """A checkpoint in a folder. It was restored once before anybody saw it."""
 
@@ -56,9 +57,7 @@ class GvisorSnapshot:
 class _Running:
     """A command under way."""
 
-    memory: int  # bytes in the box at which it is over its limit
-    killed: bool = False
-    out_of_memory: bool = False
+    memory: int  # bytes held in the box at which it is over its limit
     out: bytearray = field(default_factory=bytearray)
     err: bytearray = field(default_factory=bytearray)
 
@@ -70,6 +69,7 @@ class GvisorBox:
     """
 
     def __init__(self, origin: Origin, image: Path | None = None) -> None:
+        self.id = uuid.uuid4().hex[:16]
         self._origin, self._limits = origin, origin.limits
         self._lock = threading.RLock()
         self._line = Line((origin.limits.disk_mb << 20) + (1 << 20), self._look)
@@ -85,8 +85,6 @@ class GvisorBox:
         except BaseException:
             self.kill()
             raise
-        assert self._container is not None
-        self.id = self._container.id
 
     # Commands and files
 
@@ -105,8 +103,7 @@ class GvisorBox:
             container = self._ready()
             start = time.monotonic()
             number, events = self._line.start(request, stdin.encode("utf-8", "surrogatepass"))
-            memory = container.held() + (limits.memory_mb + limits.disk_mb << 20)
-            self._running[number] = running = _Running(memory=memory)
+            self._running[number] = running = _Running(memory=container.held() + _room(limits))
         try:
             ending, timed_out = self._follow(number, events, running, start + limits.seconds)
         finally:
@@ -119,7 +116,7 @@ class GvisorBox:
             stderr=running.err.decode("utf-8", "replace"),
             timed_out=timed_out or code == -SIGXCPU,
             truncated=bool(ending["truncated"]),
-            out_of_memory=running.out_of_memory,
+            out_of_memory=bool(ending["out_of_memory"]),
             seconds=time.monotonic() - start,
         )
 
@@ -147,7 +144,7 @@ class GvisorBox:
             event = None
             with contextlib.suppress(queue.Empty):
                 if (event := events.get(timeout=max(0.0, min(TICK_SECONDS, stop - last)))) is None:
-                    return self._lost(running, timed_out), timed_out
+                    return self._lost(timed_out), timed_out
             if event is not None:
                 header, data = event
                 if header["event"] == "exit":
@@ -173,12 +170,12 @@ class GvisorBox:
                 self._break(f"command {number} cannot be killed ({error})")
             return True
 
-    def _lost(self, running: _Running, timed_out: bool) -> dict:
-        """The box died under a command: the command's end if it was its own doing, else an error."""
-        if not (timed_out or running.out_of_memory):
+    def _lost(self, timed_out: bool) -> dict:
+        """The box died under a command: that command's end if it could not be killed otherwise, else an error."""
+        if not timed_out:
             self._refuse()
             raise SandboxError("the box is gone: its kernel process ended")
-        return {"code": -SIGKILL, "truncated": False}
+        return {"code": -SIGKILL, "truncated": False, "out_of_memory": False}
 
     # Life
 
@@ -190,7 +187,7 @@ class GvisorBox:
                 _prove(self._origin, image)
         return GvisorSnapshot(id=image.name, image=image, origin=self._origin)
 
-    def fork(self, count: int = 1) -> list[GvisorBox | Exception]:
+    def fork(self, count: int = 1) -> list[Box | Exception]:
         if count < 1:
             raise SandboxError(f"count = {count} must be at least 1")
         with self._lock, ThreadPoolExecutor(FORKS_AT_ONCE) as pool:
@@ -317,31 +314,24 @@ class GvisorBox:
         container = self._container
         if container is None or self._frozen or not (held := container.held()):
             return
-        running = list(self._running.values())
-        own = EMPTY_BYTES + (self._limits.memory_mb + self._limits.disk_mb << 20)
-        over = [r for r in running if held > r.memory]
-        if (over or (not running and held > own)) and self._relieving.acquire(blocking=False):
-            threading.Thread(target=self._relieve, args=(over,), daemon=True).start()
+        limits = [running.memory for running in list(self._running.values())] or [EMPTY_BYTES + _room(self._limits)]
+        if held > min(limits) and self._relieving.acquire(blocking=False):
+            threading.Thread(target=self._relieve, daemon=True).start()
 
-    def _relieve(self, over: list[_Running]) -> None:
-        """Kill the commands that are over their limit; without any, everything in the box."""
+    def _relieve(self) -> None:
+        """Have the largest holder killed, and wait a moment: the kernel gives memory back a little later."""
         try:
-            for number, running in list(self._running.items()):
-                if running in over and not running.killed:
-                    running.killed = running.out_of_memory = True
-                    self._kill_command(number)
-            if not over:
-                with self._lock:
-                    if not (self._paused or self._closed):
-                        self._line.ask({"do": "clear"})
-            time.sleep(10 * TICK_SECONDS)  # the kernel gives memory back a little later
+            with self._lock:
+                if not (self._paused or self._closed):
+                    self._line.ask({"do": "relieve"})
+            time.sleep(4 * TICK_SECONDS)
         except SandboxError:
-            pass  # it is lost, and closed
+            pass  # it is lost, and whoever uses it will be told
         finally:
             self._relieving.release()
 
 
-def _born(origin: Origin, image: Path) -> GvisorBox | Exception:
+def _born(origin: Origin, image: Path) -> Box | Exception:
     try:
         return GvisorBox(origin, image)
     except SandboxError as error:
@@ -361,6 +351,11 @@ def _linked(image: Path, other: Path) -> Path:
     """Another name for the same files."""
     shutil.copytree(image, other, copy_function=lambda a, b: Path(b).hardlink_to(a))
     return other
+
+
+def _room(limits: Limits) -> int:
+    """Bytes for processes and files."""
+    return limits.memory_mb + limits.disk_mb << 20
 
 
 def _inner(limits: Limits) -> dict[str, object]:

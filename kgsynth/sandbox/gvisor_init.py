@@ -42,7 +42,7 @@ class Job:
         self.left = {"out": limit, "err": limit}
         self.running = True
         self.attached = True  # somebody waits for the result
-        self.truncated = False
+        self.truncated = self.out_of_memory = False
 
     def take(self, fd: int) -> int:
         """Read once, pass on what the limit allows. The number of bytes read."""
@@ -146,35 +146,40 @@ def finish(job: Job, code: int) -> None:
                 if not job.take(fd):
                     break
     if job.attached:
-        send({"id": job.number, "event": "exit", "code": code, "truncated": job.truncated})
+        how = {"code": code, "truncated": job.truncated, "out_of_memory": job.out_of_memory}
+        send({"id": job.number, "event": "exit", **how})
     job.running = job.attached = False
 
 
 # Killing
 
 
-def living(mark: int = 0) -> set[int]:
-    """The processes with that mark; by default all but this one. Those that have ended do not count."""
-    found = set()
+def living() -> dict[int, tuple[int, int]]:
+    """The mark and the kilobytes held of every process but this one. Those that have ended do not count."""
+    found = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             with open(f"/proc/{name}/status") as file:
                 said = dict(line.split(":", 1) for line in file)
-            if said["State"].split()[0] not in "ZX" and (not mark or str(mark) in said["Groups"].split()):
-                found.add(int(name))
-    return found - {1}
+            if name != "1" and said["State"].split()[0] not in "ZX":
+                found[int(name)] = (int((said["Groups"].split() or ["0"])[0]), int(said["VmRSS"].split()[0]))
+    return found
 
 
-def kill_living(mark: int = 0) -> None:
+def marked(mark: int) -> set[int]:
+    return {pid for pid, (its, _) in living().items() if its == mark}
+
+
+def kill_marked(mark: int) -> None:
     """Stop them until nothing new appears, so that nothing can fork away; then kill them."""
     stopped: set[int] = set()
-    while fresh := living(mark) - stopped:
+    while fresh := marked(mark) - stopped:
         for pid in fresh:
             signal_to(pid, signal.SIGSTOP)
         stopped |= fresh
     for pid in stopped:
         signal_to(pid, signal.SIGKILL)
-    while living(mark):
+    while marked(mark):
         pass
 
 
@@ -278,7 +283,7 @@ class Init:
                 os.close(fd)
                 del job.streams[fd]
         if job.flooding and job.attached:
-            kill_living(job.mark)
+            kill_marked(job.mark)
 
     def bury(self) -> None:
         """Take leave of all that have ended; among them may be commands."""
@@ -305,11 +310,18 @@ class Init:
         """All that one command started."""
         for job in self.jobs:
             if job.number == request["job"] and job.running:
-                kill_living(job.mark)
+                kill_marked(job.mark)
 
-    def do_clear(self, request: dict, data: bytes) -> None:
-        """Everything but this process."""
-        kill_living()
+    def do_relieve(self, request: dict, data: bytes) -> None:
+        """The box holds too much memory: kill the command, with all it started, that holds the most of it."""
+        held: dict[int, int] = {}
+        for mark, size in living().values():
+            held[mark] = held.get(mark, 0) + size
+        if held:
+            largest = max(held, key=lambda mark: held[mark])
+            for job in self.jobs:
+                job.out_of_memory |= job.mark == largest
+            kill_marked(largest)
 
     def do_read(self, request: dict, data: bytes) -> bytes:
         with as_nobody():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
@@ -30,7 +31,7 @@ def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     try:
         if behind:
             with serve(backend) as remote:
-                yield remote
+                yield cast(Sandbox, remote)
         else:
             yield backend
     finally:
