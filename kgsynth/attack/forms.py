@@ -170,7 +170,7 @@ def wildcards(task: Task, rng: random.Random) -> Iterator[str]:
     right = "".join(inside(task.reference).split()).casefold()
     texts = (
         ".*", "%", "*", "?", "...", "____", "{answer}", "{{answer}}", "$ANSWER", "`cat answer`", "[\\s\\S]*", "NaN", "undefined",
-        "any of them", "see above", "N/A", "{}", "[]", "''", "|", "(|.*)", "<answer/>",
+        "any of them", "see above", "N/A", "''", "|", "(|.*)", "<answer/>",
     )  # fmt: skip
     yield from (tagged(text) for text in texts if text.casefold() != right)
 
