@@ -16,6 +16,7 @@ from kgsynth.errors import VerifierError
 from kgsynth.sandbox import ExecResult, Limits, Sandbox
 from kgsynth.verifiers import runner
 from kgsynth.verifiers.languages import NODE_ENV, TO_DESCRIPTOR_3, require
+from kgsynth.verifiers.values import decode
 
 EXPORT = re.compile(r"^export\s+(?:default\s+)?(?=(?:async\s+)?function\b|const\b|let\b|class\b)", re.MULTILINE)
 
@@ -134,23 +135,22 @@ def check_arguments(args: Any, kwargs: Any) -> None:
     """Raises VerifierError for encoded arguments that JavaScript does not have."""
     if kwargs != ["dict"]:
         raise VerifierError("javascript has no keyword arguments: give 'args' only")
-    _check_value(args)
+    _check_value(decode(args))
 
 
-def _check_value(form: Any) -> None:
-    """Raises VerifierError for an encoded value that JavaScript does not have."""
-    if not isinstance(form, list):
-        return
-    tag, items = form[0], form[1:]
-    if tag in ("list", "tuple"):
-        for item in items:
+def _check_value(value: Any) -> None:
+    """Raises VerifierError for a value that JavaScript does not have."""
+    if isinstance(value, (list, tuple)):
+        for item in value:
             _check_value(item)
-    elif tag == "dict":
-        for key, item in items:
-            if not isinstance(key, str) and key[:1] != ["surrogates"]:
-                raise VerifierError(f"javascript has text as keys of objects only, not {str(key)[:80]}")
-            _check_value(item)
-    elif tag not in ("float", "surrogates"):
-        raise VerifierError(
-            f"javascript has no {tag}, as in {str(form)[:80]}: give null, booleans, numbers below 2**53, text, lists, dicts"
-        )
+    elif isinstance(value, dict):
+        if odd := [key for key in value if not isinstance(key, str)]:
+            raise VerifierError(f"javascript has text as keys of objects only, not {odd[0]!r:.80}")
+        _check_value(list(value.values()))
+    elif not (value is None or isinstance(value, (bool, float, str)) or _is_small(value)):
+        told = "null, booleans, numbers below 2**53, text, lists, dicts"
+        raise VerifierError(f"javascript has no {type(value).__name__} like {value!r:.80}: give {told}")
+
+
+def _is_small(value: Any) -> bool:
+    return isinstance(value, int) and abs(value) < 2**53
