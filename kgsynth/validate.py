@@ -12,9 +12,11 @@ or as hard as it says.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kgsynth.concept import text_hash
 from kgsynth.errors import ValidationError, VerifierError
@@ -24,8 +26,10 @@ from kgsynth.verifiers import NEEDS_SANDBOX, REGISTRY, Verdict, verify
 from kgsynth.verifiers.answer import CLOSE, FORM_REASONS, OPEN, extract
 from kgsynth.verifiers.text import normalise
 
-UNREAD = (*FORM_REASONS, "syntax error", "no such function")  # rejected before its content was looked at
+# rejected before its content was looked at
+UNREAD = (*FORM_REASONS, "syntax error", "no such function", "not an option", "not a number", "no span", "not JSON")
 LONG_LITERAL = 12  # characters; a shorter printed value turns up in a prompt by chance
+LONG_NUMBER = 6  # digits; a shorter number does
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,17 +98,42 @@ def _check_form(task: Task) -> None:
 
 
 def _gives_itself_away(task: Task) -> bool:
-    """Whether the answer can be copied from the prompt: for `text` any accepted spelling as whole words, for
-    `literal` a long printed value. Letters of a choice and names of functions have to be in the prompt."""
-    params = task.verifier.params
-    if task.verifier.name == "text":
-        prompt = normalise(task.prompt)
-        spellings = (normalise(str(answer)) for answer in params.get("answers", ()))
-        return any(re.search(rf"(?<!\w){re.escape(spelling)}(?!\w)", prompt) for spelling in spellings)
-    if task.verifier.name == "literal":
-        value = str(params.get("value", "")).strip()
-        return len(value) >= LONG_LITERAL and value in task.prompt
+    """Whether the answer can be copied from the prompt: any accepted spelling of a `text` or all of an ordered list, as
+    whole words; a long printed value, number or JSON document. Letters of a choice, names of functions, the words of a
+    span and the items of an unordered list have to be in the prompt."""
+    params, prompt = task.verifier.params, task.prompt
+    match task.verifier.name:
+        case "text":
+            return any(_says(prompt, str(answer)) for answer in _listed(params.get("answers")))
+        case "listed" if params.get("ordered") and params.get("kind", "text") == "text":
+            items = [str([*_listed(item), item][0]) for item in _listed(params.get("items"))]
+            return len(items) > 1 and any(_says(prompt, mark.join(items)) for mark in (", ", " ", "; "))
+        case "literal":
+            value = str(params.get("value", "")).strip()
+            return len(value) >= LONG_LITERAL and value in prompt
+        case "number":
+            value = str(params.get("value", "")).strip()
+            return sum(map(str.isdigit, value)) >= LONG_NUMBER and _says(prompt.replace(",", ""), value)
+        case "json_schema":
+            expected = params.get("expected")
+            document = expected.get("", "") if isinstance(expected, Mapping) else ""
+            value = _spaceless(json.dumps(document, ensure_ascii=False))
+            return len(value) >= LONG_LITERAL and value in _spaceless(prompt)
     return False
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    """The value if it is a list; the verifier itself refuses what is none."""
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def _says(prompt: str, answer: str) -> bool:
+    """Whether the answer stands in the prompt as whole words."""
+    return bool(re.search(rf"(?<!\w){re.escape(normalise(answer))}(?!\w)", normalise(prompt)))
+
+
+def _spaceless(text: str) -> str:
+    return "".join(text.split())
 
 
 def _check_unique(task: Task, seen: set[str]) -> None:

@@ -46,6 +46,20 @@ CHOICE = made(
 )
 TEXT = made("text", {"answers": ["divisor", "factor"]}, "gcd is the greatest common what?", "divisor", "multiple")
 LITERAL = made("literal", {"value": "[1, 2]"}, "What does print(sorted([2, 1])) print?", "[1,2]", "[2, 1]", "(1, 2)")
+NUMBER = made(
+    "number", {"value": 299792458, "unit": "m/s"}, "How fast is light?", "299,792,458 m/s", "3e8 m/s", "299792458 km/s"
+)
+LISTED = made(
+    "listed", {"items": ["lcm", "gcd"], "ordered": True}, "Sort by value for 4, 6, largest first: gcd lcm.",
+    "lcm, gcd", "gcd, lcm", "lcm, lcm",
+)  # fmt: skip
+JSON = made(
+    "json_schema", {"expected": {"": {"gcd": 2, "lcm": 12}}}, "gcd and lcm of 4, 6 as JSON?",
+    '{"lcm": 12, "gcd": 2}', '{"lcm": 2, "gcd": 12}', "{}",
+)  # fmt: skip
+SPAN = made(
+    "span", {"source": "gcd is a divisor", "spans": [[9, 16]]}, "Quote what it is: gcd is a divisor", "divisor", "gcd"
+)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +98,7 @@ def refused(task: Task, sandbox: Sandbox | None = None, **more: Any) -> Validati
     return caught.value
 
 
-@pytest.mark.parametrize("task", [CHOICE, TEXT, LITERAL], ids=lambda task: task.type)
+@pytest.mark.parametrize("task", [CHOICE, TEXT, LITERAL, NUMBER, LISTED, JSON, SPAN], ids=lambda task: task.type)
 def test_a_good_task_passes_without_a_sandbox(task: Task) -> None:
     passed = validate(task, None)
     assert passed.task is task
@@ -136,6 +150,10 @@ def test_wrong_answers_that_test_nothing(implement: Task, sandbox: Sandbox) -> N
     )
     assert unread.check == "wrong"
     assert "no such function, syntax error" in str(unread)
+    for task, nothing, reason in (
+        (CHOICE, "A or B", "not an option"), (NUMBER, "fast", "not a number"), (JSON, "lcm: 12", "not JSON"),
+    ):  # fmt: skip
+        assert reason in str(refused(replace(task, wrong=(tagged(nothing),))))
 
 
 def test_a_task_passes_once() -> None:
@@ -186,6 +204,9 @@ def test_malformed_tasks(fault: str) -> None:
             replace(LITERAL, verifier=VerifierSpec(name="literal", params={"value": "['a', 'b', 'c']"})),
             "print(['a', 'b', 'c'])",
         ),
+        (NUMBER, "Light covers 299,792,458 m in a second. How fast is it?"),
+        (LISTED, "Sort them as in: LCM, gcd."),
+        (JSON, 'Write {"gcd":2,"lcm":12} as JSON.'),
     ],
 )
 def test_a_prompt_that_contains_its_answer(task: Task, prompt: str) -> None:
