@@ -14,7 +14,7 @@ from typing import Any
 
 from kgsynth.errors import SandboxError, VerifierError
 
-CPU_SECONDS = 4  # of one question; more is a verdict ("timeout"), the same one on a busy machine
+CPU_SECONDS = 2  # of one question; more is a verdict ("timeout"), the same one on a busy machine
 MEMORY_MB = 1024  # address space of one question
 WALL_SECONDS = 120  # of one question; more is not a verdict: the machine is too busy to judge
 START_SECONDS = 120  # to import and to warm up
@@ -36,7 +36,8 @@ class Calculator:
         with self._slots:
             for _ in range(2):
                 with contextlib.suppress(BrokenPipeError, ConnectionError):
-                    if replied := self._exchange(data):
+                    replied = self._exchange(data)
+                    if replied.endswith(b"}"):
                         return _read(replied)
                 self.close()
         raise SandboxError("the process that judges mathematics died twice: is something killing it, is memory short?")
@@ -103,8 +104,8 @@ def _start() -> tuple[subprocess.Popen[bytes], socket.socket]:
 
 def _read(replied: bytes) -> dict[str, Any]:
     """The last line says how it ended; one before it, that what is expected had been read by then."""
-    lines = replied.split()
-    reply = json.loads(replied.splitlines()[-1])
+    lines = replied.splitlines()
+    reply = json.loads(lines[-1])
     if reply.get("reason") == "wall clock":
         raise SandboxError(f"no verdict within {WALL_SECONDS} s on the wall clock: this machine is too busy to judge")
     return reply if lines[0] == b"begun" or "fault" in reply else {"fault": f"{reply['reason']}: it cannot be read"}

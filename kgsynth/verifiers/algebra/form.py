@@ -131,12 +131,19 @@ def _is_irreducible(base: Expr) -> bool:
 
 
 def is_expanded(expression: Expr) -> bool:
+    """No product or power has a sum in it, and no two terms can be added up."""
     if any(
         isinstance(node, (sympy.Mul, sympy.Pow)) and _holds_sum(node) for node in sympy.postorder_traversal(expression)
     ):
         return False
-    flat = [term for part in sympy.Add.make_args(expression) for term in sympy.Add.make_args(part)]
-    return len(flat) == len(sympy.Add.make_args(sympy.expand(expression)))
+    return len(_terms(expression)) == len(sympy.Add.make_args(sympy.expand(expression.doit())))
+
+
+def _terms(expression: Expr) -> list[Expr]:
+    """Of a sum, and of sums in it."""
+    if not isinstance(expression, sympy.Add):
+        return [expression]
+    return [term for part in expression.args for term in _terms(part)]
 
 
 def _holds_sum(node: sympy.Basic) -> bool:

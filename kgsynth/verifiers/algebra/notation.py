@@ -54,6 +54,7 @@ WORDS = {
     "Infinity": "infty",
 }
 WORD = re.compile(rf"(?<![\\a-zA-Z])(?:{'|'.join(sorted(WORDS, key=len, reverse=True))})(?![a-zA-Z])")
+TOWER = re.compile(r"\^\{([^{}]*)\}\s*\^\{([^{}]*(?:\{[^{}]*\})?)\}(?!\s*\^)")  # a^b^c is a^(b^c)
 OPENERS, CLOSERS = "({[", ")}]"
 MAX_NESTING = 60
 
@@ -63,6 +64,8 @@ def normalise(text: str) -> str:
     text = _commands(_characters(text))
     text = _calls(_words(text))
     text = re.sub(r"\^\s*(-?\d+|-?[a-zA-Z](?![a-zA-Z]))", r"^{\1}", text)
+    while (tower := TOWER.sub(r"^{\1^{\2}}", text)) != text:
+        text = tower
     text = re.sub(r"_\s*(\d+|[a-zA-Z](?![a-zA-Z]))", r"_{\1}", text)
     text = re.sub(r"\\frac\s*(\d|[a-zA-Z](?![a-zA-Z]))\s*(?=[\d{a-zA-Z])", r"\\frac{\1}", text)
     text = re.sub(r"(\\frac\s*\{[^{}]*\})\s*(\d|[a-zA-Z])", r"\1{\2}", text)

@@ -69,7 +69,7 @@ def _check(text: str) -> None:
         raise Rejection("several answers")
     if re.search(r"\^\s*(?:\{\s*)?(?:T|\\circ)(?![a-zA-Z])|\d\s+\.?\d(?!\s*\d*\s*/)|\d\.\d*\.|(?<![\w}\\])_", text):
         raise Rejection("unreadable")
-    if re.search(rf"\d{{{MAX_DIGITS},}}", text):
+    if re.search(rf"\d{{{MAX_DIGITS},}}|\\binom\W*\d{{5,}}", text):
         raise Rejection("too large")
 
 
