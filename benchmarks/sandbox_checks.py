@@ -115,12 +115,15 @@ def with_hostile(clean: Sequence[Check], hang: str) -> list[Check]:
 
 def run(sandbox: Bubblewrap, checks: Sequence[Check], threads: int, what: str) -> tuple[list[Verdict], float]:
     """Every verdict in order, and the seconds all took."""
-    verify = REGISTRY["function_tests"]
     start = time.perf_counter()
     with ThreadPoolExecutor(threads) as pool:
-        verdicts = pool.map(lambda check: verify(f"<answer>\n{check[1]}\n</answer>", PARAMS, sandbox), checks)
+        verdicts = pool.map(lambda check: judge(sandbox, check), checks)
         found = list(track(verdicts, what, total=len(checks)))
     return found, time.perf_counter() - start
+
+
+def judge(sandbox: Bubblewrap, check: Check) -> Verdict:
+    return REGISTRY["function_tests"](f"<answer>\n{check[1]}\n</answer>", PARAMS, sandbox)
 
 
 def leftovers() -> set[str]:

@@ -118,8 +118,9 @@ class Bubblewrap:
         with self._lock:
             if self._closed:
                 raise SandboxError("the sandbox is closed; open a new one")
-            if self._waiting[packages]:
-                return self._waiting[packages].pop()
+            while self._waiting[packages]:
+                if (jail := self._waiting[packages].pop()).alive:
+                    return jail
         return Jail(self._bwrap, packages, self._layers.folder)
 
     def _give(self, jail: Jail, packages: tuple[str, ...]) -> None:

@@ -53,7 +53,7 @@ class Jail:
     """Raises SandboxError when bubblewrap cannot make it. `packages` are loaded before it takes jobs."""
 
     def __init__(self, bwrap: str, packages: Sequence[str], layers: Path) -> None:
-        self._packages = bool(packages)
+        self._packages, self._closed = bool(packages), False
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, ExitStack() as stack:
             errors, info = _memory_file(stack, "errors"), _memory_file(stack, "info")
@@ -106,6 +106,8 @@ class Jail:
         with ours, ExitStack() as stack:
             outputs = self._begin(job, limits, ours, theirs, stack)
             ending = supervise(ours, outputs, limits, memory=lambda: self._memory(job.fresh), clock=clock)
+        if not (ending.reply or ending.stopped or self._closed):
+            raise SandboxError("the box was lost while a command ran in it")
         if ending.reply.startswith(b"!"):
             raise SandboxError(ending.reply[1:].decode("utf-8", "replace"))
         return ending
@@ -133,8 +135,13 @@ class Jail:
         """Held by what is not ours: all below process 1, and below the warden of a fresh job."""
         return memory_in_use(islice(descendants(self.pid), 2 if fresh else 1, None))
 
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
     def close(self) -> None:
         """Kill all of it and see it gone. Raises SandboxError when something does not die. Twice is fine."""
+        self._closed = True
         self._control.close()
         kill_tree(self._process)
         try:

@@ -12,6 +12,7 @@ import fcntl
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -21,6 +22,7 @@ from pathlib import Path
 from kgsynth.errors import SandboxError
 from kgsynth.sandbox.freezer import own_group, remove_group
 from kgsynth.sandbox.pid1 import AREAS
+from kgsynth.sandbox.supervise import descendants, signal_all
 
 COPY_SECONDS = 600
 SETTLED_SECONDS = 10
@@ -109,7 +111,18 @@ def sweep(base: Path) -> None:
             continue
         finally:
             os.close(fd)
+        _kill_boxes(home)
         if group := own_group():
             for left in group.glob(f"kgsynth-{home.name}-*"):
                 remove_group(left)
         shutil.rmtree(home, ignore_errors=True)
+
+
+def _kill_boxes(home: Path) -> None:
+    """Of a dead process: those that were paused could not see it die. A bubblewrap names its folder."""
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if os.fsencode(home) in line.read_bytes():
+                signal_all([*descendants(int(line.parent.name))][::-1], signal.SIGKILL)
+        except OSError:
+            continue

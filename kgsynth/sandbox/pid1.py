@@ -387,7 +387,7 @@ def run_python(argv):
     code = argv[0] == "-c"
     sys.argv[:] = ["-c", *argv[2:]] if code else argv
     if not code:
-        main.__file__ = argv[0]
+        main.__file__ = os.path.abspath(argv[0])
     status = 0
     try:
         source = argv[1] if code else open(argv[0], "rb").read()

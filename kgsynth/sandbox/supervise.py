@@ -61,6 +61,11 @@ class Ending:
     timed_out: bool = False
     out_of_memory: bool = False
 
+    @property
+    def stopped(self) -> bool:
+        """Whether we asked for its end."""
+        return self.timed_out or self.out_of_memory or self.out.flooded or self.err.flooded
+
 
 def supervise(
     replies: socket.socket,
@@ -111,7 +116,7 @@ def _watch(
         if now >= next_look:
             end.out_of_memory = memory() > limits.memory_mb << 20
             next_look = now + TICK_SECONDS
-        if end.timed_out or end.out_of_memory or end.out.flooded or end.err.flooded:
+        if end.stopped:
             with contextlib.suppress(OSError):
                 replies.send(b"end")
             last_word, stop = now + GRACE_SECONDS, clock() + 2 * GRACE_SECONDS
