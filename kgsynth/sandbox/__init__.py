@@ -10,15 +10,10 @@ processes, a kernel of its own), `e2b` (any server that speaks the E2B protocol:
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
-
-# The command line for Python in a box: the base interpreter (a virtual environment is not visible in there), isolated.
-PYTHON = (os.path.realpath(getattr(sys, "_base_executable", sys.executable)), "-I")
 
 BACKENDS = ("bubblewrap", "gvisor", "e2b")
 

@@ -399,7 +399,7 @@ def run_python(argv):
     except SystemExit as error:
         status = exit_status(error.code)
     except BaseException as error:
-        trace = error.__traceback__.tb_next  # without our own frame
+        trace = error.__traceback__ and error.__traceback__.tb_next  # without our own frame
         sys.excepthook(type(error), error.with_traceback(trace), trace)
         status = 1
     finish(main, status)
