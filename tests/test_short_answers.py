@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
@@ -17,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgsynth.errors import VerifierError
-from kgsynth.verifiers import REGISTRY, Verdict
+from kgsynth.verifiers import REGISTRY, Verdict, units
+from kgsynth.verifiers.json_schema import _validator
 from kgsynth.verifiers.number import read
 from kgsynth.verifiers.text import fold, normalise
 from kgsynth.verifiers.units import UnitError
@@ -110,6 +112,25 @@ def test_unusable_parameters_are_an_error(name: str, params: dict[str, Any], say
     with pytest.raises(VerifierError, match=says) as caught:
         judged(name, params, "x")
     assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "loaded", "params"),
+    [
+        ("number", "pint", units.registry, {"value": 1, "unit": "m"}),
+        ("json_schema", "jsonschema", _validator, {"expected": {"": 1}}),
+    ],
+)
+def test_a_missing_library_is_an_error_with_the_command(
+    name: str, library: str, loaded: Any, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, library, None)
+        with pytest.raises(VerifierError, match=r"pip install 'kgsynth\[verify\]'"):
+            judged(name, params, "1 m")
+        assert judged("number", {"value": 1}, "1 m").reason == "unit not asked for"
+    assert judged(name, params, "1 m").reason in ("right", "not JSON")
 
 
 def test_names_of_properties_are_not_keywords() -> None:

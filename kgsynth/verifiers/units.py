@@ -118,8 +118,9 @@ def _known(name: str) -> str:
     """The registry's own name of a unit, or ""."""
     if not re.fullmatch(NAME, name):
         return ""
+    units = registry()
     try:
-        powers = dict(registry().parse_units(name)._units)
+        powers = dict(units.parse_units(name)._units)
     except Exception:  # whatever pint's tokenizer thinks of it, it is not a unit
         return ""
     return next(iter(powers)) if list(powers.values()) == [1] else ""
