@@ -73,6 +73,7 @@ class E2B:
         self.client = e2b.E2B(request_timeout=request_seconds, **connection)  # type: ignore[arg-type]
         self._boxes: dict[str, E2BBox] = {}
         self._snapshots: dict[str, E2BSnapshot] = {}
+        self._closed = False
         result = self.run([*self.python, "-c", "print(6 * 7)"])
         if result.stdout != "42\n":
             raise SandboxError(f"python3 does not work in template {self.template!r}: {result.stderr.strip()[-500:]}")
@@ -109,6 +110,7 @@ class E2B:
     def close(self) -> None:
         """See Sandbox.close. All are tried; raises the first SandboxError."""
         atexit.unregister(self._leave)
+        self._closed = True
         errors = []
         for end in self._ends():
             try:
@@ -134,6 +136,8 @@ class E2B:
         self, template: str, limits: Limits, *, origin: str, mark: str = "", packages: Sequence[str] = ()
     ) -> E2BBox:
         """A new sandbox of a template or snapshot, ready for commands, or nothing left of it."""
+        if self._closed:
+            raise SandboxError("the sandbox is closed; open a new one")
         sandbox = call(
             f"cannot create a sandbox of {template!r}",
             lambda: self.client.Sandbox.create(

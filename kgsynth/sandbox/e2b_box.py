@@ -111,6 +111,8 @@ class E2BBox:
 
     def fork(self, count: int = 1) -> list[Box | Exception]:
         """See Box.fork. By the server, or where it has no fork, by a snapshot; `origin` of the children says which."""
+        if count < 1:
+            raise SandboxError(f"cannot make {count} forks; ask for one or more")
         with self._lock:
             try:
                 return self._while_awake(lambda: self._home.fork(self._sandbox, self._limits, self._mark, count))

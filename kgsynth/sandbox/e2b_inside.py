@@ -132,6 +132,8 @@ def watch(child: subprocess.Popen[bytes], limits: dict[str, Any]) -> dict[str, A
         if child.returncode is None:
             kill_tree(child)
         drain(waiting)
+        for key in list(waiting.get_map().values()):
+            leave_reader(key.fd)
     return {
         "exit_code": -signal.SIGKILL if verdict else child.returncode,
         "timed_out": verdict == "time" or child.returncode == -signal.SIGXCPU,
@@ -158,7 +160,7 @@ def wait(child: subprocess.Popen[bytes], waiting: selectors.BaseSelector, limits
         if child.returncode is None and now >= stop:
             return "time"
         if now >= next_look:
-            if memory_in_use() > limits["memory_mb"] << 20:
+            if memory_in_use(child.pid) > limits["memory_mb"] << 20:
                 return "memory"
             next_look = now + TICK_SECONDS
     return ""
@@ -168,10 +170,18 @@ def drain(waiting: selectors.BaseSelector) -> None:
     """Read what was written before the end. What a process in the background may write later is not waited for."""
     for key in list(waiting.get_map().values()):
         try:
-            while key.data.seen <= FLOOD * key.data.limit and key.data.take(key.fd):
-                pass
+            while key.data.seen <= FLOOD * key.data.limit:
+                if not key.data.take(key.fd):
+                    waiting.unregister(key.fd)
+                    break
         except BlockingIOError:
             continue
+
+
+def leave_reader(fd: int) -> None:
+    """Somebody in the background may still write there, and shall not die of it."""
+    os.set_blocking(fd, True)
+    subprocess.Popen(["cat"], stdin=fd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
 
 
 def reap(child: subprocess.Popen[bytes]) -> None:
@@ -190,7 +200,7 @@ def reap(child: subprocess.Popen[bytes]) -> None:
 def kill_tree(child: subprocess.Popen[bytes]) -> None:
     for _ in range(1000):
         reap(child)
-        pids = descendants()
+        pids = descendants(child.pid)
         if not pids:
             return
         for pid in pids:
@@ -201,28 +211,31 @@ def kill_tree(child: subprocess.Popen[bytes]) -> None:
         time.sleep(0.002)
 
 
-def descendants() -> list[int]:
-    """All processes below this one."""
-    parents = {}
-    for name in filter(str.isdigit, os.listdir("/proc")):
+def descendants(session: int) -> list[int]:
+    """All processes below this one, and the others of a session: orphans, where the kernel does not give them to us."""
+    parents, found = {}, []
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         try:
-            with open(f"/proc/{name}/stat", errors="replace") as file:
-                parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
-        except (OSError, IndexError):
+            with open(f"/proc/{pid}/stat", errors="replace") as file:
+                words = file.read().rpartition(")")[2].split()
+        except OSError:
             continue
-    found, todo = [], [os.getpid()]
+        parents[pid] = int(words[1])
+        if int(words[3]) == session:
+            found.append(pid)
+    todo = [os.getpid(), *found]
     while todo:
         parent = todo.pop()
-        children = [pid for pid, above in parents.items() if above == parent]
+        children = [pid for pid, above in parents.items() if above == parent and pid not in found]
         found += children
         todo += children
     return found
 
 
-def memory_in_use() -> int:
+def memory_in_use(session: int) -> int:
     """Bytes of anonymous memory that the command's processes hold together."""
     pages = 0
-    for pid in descendants():
+    for pid in descendants(session):
         try:
             with open(f"/proc/{pid}/statm") as file:
                 resident, shared = map(int, file.read().split()[1:3])
