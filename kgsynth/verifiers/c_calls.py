@@ -21,6 +21,7 @@ from typing import Any
 
 from kgsynth.errors import VerifierError
 from kgsynth.sandbox import ExecResult, Limits, Sandbox
+from kgsynth.verifiers import runner
 from kgsynth.verifiers.languages import TO_DESCRIPTOR_3, binary_command, compile_c, compiler_reason
 from kgsynth.verifiers.values import decode
 
@@ -52,14 +53,18 @@ static void kgsynth_text(const char *s) {
   for (; *s; s++) fprintf(kgsynth_out, "%02x", (unsigned char)*s);
   fputs("\"]", kgsynth_out);
 }
-static double kgsynth_clock(void) {
+static double kgsynth_cpu(void) {
   struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   return t.tv_sec + t.tv_nsec / 1e9;
 }
-static void kgsynth_limit(double seconds) {
+static void kgsynth_alarm(int timer, double seconds) {
   struct itimerval t = {{0, 0}, {(long)seconds, (long)((seconds - (long)seconds) * 1e6) + 1}};
-  setitimer(ITIMER_REAL, &t, 0);
+  setitimer(timer, &t, 0);
+}
+static void kgsynth_limit(double seconds) {
+  kgsynth_alarm(ITIMER_PROF, seconds);
+  kgsynth_alarm(ITIMER_REAL, %(patience)d * seconds);
 }
 static void kgsynth_begin(int i) { fprintf(kgsynth_out, "[%d,\"returned\",", i); }
 static void kgsynth_end(void) { fputs("]\n", kgsynth_out); fflush(kgsynth_out); }
@@ -68,9 +73,9 @@ static void kgsynth_end(void) { fputs("]\n", kgsynth_out); fflush(kgsynth_out); 
 MAIN = r"""
 int main(int argc, char **argv) {
   kgsynth_out = fdopen(3, "w");
-  double each = atof(argv[1]), end = kgsynth_clock() + atof(argv[2]);
+  double each = atof(argv[1]), end = kgsynth_cpu() + atof(argv[2]);
   for (int i = 3; i < argc; i++) {
-    double left = end - kgsynth_clock();
+    double left = end - kgsynth_cpu();
     kgsynth_limit(left > each ? each : left > 0 ? left : 0);
     kgsynth_calls[atoi(argv[i])]();
   }
@@ -95,7 +100,8 @@ def prepare(
     if not re.search(rf"\b{name}\b", source):
         return "no such function"
     table = ", ".join(f"kgsynth_call_{number}" for number in range(len(forms)))
-    main = "\n".join([HEAD, *calls, f"static void (*kgsynth_calls[])(void) = {{{table}}};", MAIN])
+    head = HEAD.replace("%(patience)d", str(runner.PATIENCE))
+    main = "\n".join([head, *calls, f"static void (*kgsynth_calls[])(void) = {{{table}}};", MAIN])
     program = compile_c({"main.c": main, "solution.c": source}, sandbox)
     if isinstance(program, ExecResult):
         return compiler_reason(program)

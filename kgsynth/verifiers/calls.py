@@ -64,8 +64,8 @@ def run_calls(
 ) -> list[Outcome]:
     """Call `name` of `source` on each of `calls`, in one process in a fresh box; one outcome per call, in order.
 
-    Each call gets fresh copies of its arguments, and half of `seconds` (the limit for all of them); a call with seconds
-    of its own gets a fresh box and those. When the source cannot be run at all every outcome is "failed" with the same
+    Each call gets fresh copies of its arguments, and half of `seconds` (CPU time, the limit for all of them; three times
+    as much on the wall clock); a call with seconds of its own gets a fresh box and those. When the source cannot be run at all every outcome is "failed" with the same
     reason; after a timeout or a crash so are the rest of that box. `signature` is for C (see `c_calls`), `forbidden`
     and `hash_seed` (how strings are hashed, PYTHONHASHSEED) are for Python.
     Raises VerifierError for arguments that cannot be encoded and SandboxError when no box can be made.
@@ -132,7 +132,7 @@ def _boxes(forms: Sequence[Form], seconds: float) -> list[tuple[list[int], float
 
 def _limits(seconds: float, language: str) -> Limits:
     return Limits(
-        seconds=seconds + STARTUP_SECONDS,
+        seconds=runner.PATIENCE * seconds + STARTUP_SECONDS,
         cpu_seconds=math.ceil(seconds + SLACK_SECONDS),
         processes=LANGUAGES[language].processes,
         virtual_mb=LANGUAGES[language].virtual_mb,
@@ -172,7 +172,7 @@ def _outcomes(result: ExecResult, numbers: Sequence[int]) -> dict[int, Outcome]:
             told.setdefault(row[0], row[1])
     if -1 in told and told[-1].kind == "failed":  # the source as a whole
         return dict.fromkeys(numbers, told[-1])
-    late = result.timed_out or result.exit_code == -signal.SIGALRM
+    late = result.timed_out or -result.exit_code in (signal.SIGALRM, signal.SIGPROF)
     late = late or any(o.detail == "timeout" for o in told.values() if o.kind == "failed")
     rest = Outcome(kind="failed", detail="timeout" if late else "out of memory" if result.out_of_memory else "crashed")
     return {number: told.get(number, rest) for number in numbers}

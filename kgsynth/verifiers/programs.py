@@ -15,7 +15,7 @@ from typing import Any
 
 from kgsynth.errors import VerifierError
 from kgsynth.sandbox import ExecResult, Limits, Sandbox
-from kgsynth.verifiers import Verdict, register
+from kgsynth.verifiers import Verdict, register, runner
 from kgsynth.verifiers.answer import extract
 from kgsynth.verifiers.calls import SLACK_SECONDS
 from kgsynth.verifiers.function_tests import checked_seconds
@@ -24,7 +24,6 @@ from kgsynth.verifiers.printed import COMPARE, lines_of, printed_same
 from kgsynth.verifiers.source import MAX_LENGTH, parse, read
 
 STARTUP_SECONDS = 2.0  # for a box to start on a busy machine, on top of what the program may take
-PATIENCE = 3  # wall clock for each second of a limit: what counts is CPU time, the clock is for programs that wait
 LEAST_OUTPUT_KB = 256
 SHOWN = 200  # characters of an output kept as evidence
 REASONS = (
@@ -58,7 +57,7 @@ class Program:
     def run(self, test: Test, sandbox: Sandbox) -> ExecResult:
         needed = LANGUAGES[self.language]
         limits = Limits(
-            seconds=PATIENCE * test.seconds + STARTUP_SECONDS,
+            seconds=runner.PATIENCE * test.seconds + STARTUP_SECONDS,
             cpu_seconds=math.ceil(test.seconds + SLACK_SECONDS),
             memory_mb=test.memory_mb,
             virtual_mb=needed.virtual_mb,
