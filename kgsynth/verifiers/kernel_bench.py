@@ -13,7 +13,7 @@ from typing import Any
 from kgsynth.errors import SandboxError
 from kgsynth.sandbox import Limits, Sandbox
 from kgsynth.verifiers import kernel_box, kernel_data
-from kgsynth.verifiers.kernel_params import Spec
+from kgsynth.verifiers.kernel_params import MATMUL, Spec
 
 LOAD_SECONDS = 60.0  # for torch and a first compilation, on a busy machine
 ROOM = 128 << 20  # bytes for the results of one call of the reference, which nobody knows before
@@ -84,6 +84,7 @@ class Bench:
             "device": spec.device,
             "threads": spec.threads,
             "banned": list(spec.banned) if banned else [],
+            "known": [] if banned else [name for name in spec.banned if name not in MATMUL],
             "trace": trace,
             "poison": poison,
             "double": double,

@@ -74,7 +74,9 @@ def _form(got: Mapping[str, Any], native: Mapping[str, Any]) -> str:
         return "wrong device"
     count = math.prod(native["shape"])
     strides = [
-        pair for pair, length in zip(zip(got["stride"], native["stride"], strict=True), native["shape"], strict=True) if length > 1
+        pair
+        for pair, length in zip(zip(got["stride"], native["stride"], strict=True), native["shape"], strict=True)
+        if length > 1
     ]
     return "wrong layout" if count and any(a != b for a, b in strides) else ""
 

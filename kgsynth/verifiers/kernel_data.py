@@ -84,7 +84,9 @@ def fill(shape: Sequence[int], values: dict[str, Any], draw: Any, dtype: Any) ->
         return flat
     inf = math.inf
     least = torch.finfo(dtype).tiny if dtype.is_floating_point else 0
-    special = (0.0, -0.0, least, -least, given["largest"], -given["largest"]) if kind == "extreme" else (inf, -inf, math.nan)
+    special = (
+        (0.0, -0.0, least, -least, given["largest"], -given["largest"]) if kind == "extreme" else (inf, -inf, math.nan)
+    )
     return sprinkle(normal, special, draw)
 
 

@@ -235,8 +235,10 @@ def _sizes(sizes: object) -> Iterator[Mapping[str, int]]:
 
 def _tolerance(tolerance: object) -> Mapping[str, float]:
     if not isinstance(tolerance, Mapping) or set(tolerance) - {"max", "rms"}:
-        raise VerifierError(f"kernel: 'tolerance' may have 'max' and 'rms', each of the expected RMS, not {tolerance!r}")
-    return {key: _number(tolerance, key, 0, 0, 1) for key in tolerance}
+        raise VerifierError(
+            f"kernel: 'tolerance' may have 'max' and 'rms', each of the expected RMS, not {tolerance!r}"
+        )
+    return {key: _number(tolerance, key, 0, 0, 1e3) for key in tolerance}
 
 
 def _operators(names: Sequence[Any]) -> Iterator[str]:
@@ -263,7 +265,7 @@ def _speed(speed: object, params: Mapping[str, Any]) -> Speed:
         flops=str(speed.get("flops", "")),
         moved=str(speed.get("bytes", "")),
         peak={key: _number(peak, key, 0, 1e-3, 1e18) for key in peak},
-        calls=int(_number(speed, "calls", 7, 3, 1000)),
+        calls=int(_number(speed, "calls", 9, 3, 1000)),
     )
 
 

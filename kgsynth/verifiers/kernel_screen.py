@@ -32,7 +32,20 @@ ESCAPES = {  # out of torch, where no operator is banned
     "numpy", "from_numpy", "__array__", "__array_interface__", "__dlpack__", "tolist", "frombuffer",
 }  # fmt: skip
 LOWERED = {"set_float32_matmul_precision", "allow_tf32", "allow_fp16_reduced_precision_reduction", "autocast"}
-CALLS = {"eval", "exec", "compile", "__import__", "open", "globals", "locals", "vars", "breakpoint", "input", "setattr", "delattr"}
+CALLS = {
+    "eval",
+    "exec",
+    "compile",
+    "__import__",
+    "open",
+    "globals",
+    "locals",
+    "vars",
+    "breakpoint",
+    "input",
+    "setattr",
+    "delattr",
+}
 
 
 def screen(source: str, name: str, *, imports: Iterable[str] = (), banned: bool = False) -> tuple[str, str]:
@@ -78,7 +91,9 @@ def _forbidden(node: ast.AST, allowed: set[str], odd: set[str], modules: set[str
 def _evasive(node: ast.AST, nodes: list[ast.AST]) -> tuple[str, str] | None:
     """A second way when the first fails, and classes that borrow their work."""
     match node:
-        case ast.Try(handlers=handlers, body=body) if not all(isinstance(s, (ast.Import, ast.ImportFrom)) for s in body):
+        case ast.Try(handlers=handlers, body=body) if not all(
+            isinstance(s, (ast.Import, ast.ImportFrom)) for s in body
+        ):
             if any(_does_work(handler) for handler in handlers):
                 return "fallback", "an exception handler that goes on"
         case ast.With(items=items) if any("suppress" in ast.unparse(item.context_expr) for item in items):
@@ -97,10 +112,15 @@ def _does_work(handler: ast.ExceptHandler) -> bool:
 def _empty(nodes: list[ast.AST], name: str) -> tuple[str, str]:
     """A function, or a class's forward, that has nothing but docstrings, `pass` and `...`."""
     for node in nodes:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
-            if all(isinstance(s, ast.Pass) or (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)) for s in node.body):
-                return "empty body", name
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name and all(map(_is_idle, node.body)):
+            return "empty body", name
     return "", ""
+
+
+def _is_idle(statement: ast.AST) -> bool:
+    return isinstance(statement, ast.Pass) or (
+        isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    )
 
 
 def _may(module: str, allowed: set[str]) -> bool:

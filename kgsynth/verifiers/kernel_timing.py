@@ -32,7 +32,11 @@ _alone = threading.Lock()  # two measurements at once would measure each other
 _peaks: dict[tuple[str, str, int, str], dict[str, float]] = {}
 
 PROBES = {
-    "flops": ("def probe(x):\n    for _ in range(8):\n        y = x @ x\n    return y[:1]\n", [512, 512], 8 * 2 * 512**3),
+    "flops": (
+        "def probe(x):\n    for _ in range(8):\n        y = x @ x\n    return y[:1]\n",
+        [512, 512],
+        8 * 2 * 512**3,
+    ),
     "bytes": (
         "import torch\ndef probe(x):\n    y = torch.empty_like(x)\n    for _ in range(200):\n        y.copy_(x)\n    return y[:1]\n",
         [256, 256],
