@@ -12,7 +12,7 @@ from kgsynth.sandbox import Box, Sandbox, open_sandbox
 from tests.e2b_server import serve
 
 # `e2b` stands for its client, against a local server whose boxes are of the backend named after the dash.
-BACKENDS = ("bubblewrap", "gvisor", "e2b-bubblewrap", "e2b-gvisor")
+BACKENDS = ("bubblewrap", "gvisor", "e2b-bubblewrap", pytest.param("e2b-gvisor", marks=pytest.mark.slow))
 
 
 def opened(name: str) -> Sandbox:
