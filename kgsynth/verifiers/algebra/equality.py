@@ -22,6 +22,7 @@ DIGITS, MAX_PRECISION = 60, 400
 CLOSE = sympy.Float("1e-45")  # relative difference of what counts as equal
 POINTS, TRIES = 6, 60
 DOMAINS = ("real", "positive", "integer", "complex")
+INFINITE = (sympy.oo, -sympy.oo, sympy.zoo, sympy.nan)
 UNWORKED = (sympy.Integral, sympy.Derivative, sympy.Limit, sympy.Sum, sympy.Product, sympy.UnevaluatedExpr)
 
 
@@ -29,7 +30,7 @@ def equal(given: Expr, expected: Expr, *, domain: str = "real", tolerance: float
     """Whether they are. `tolerance` is relative and for numbers only. Raises Rejection("undefined") when `given` has no
     value (1/0, infinity minus infinity), "other variables" when it has letters that `expected` has not."""
     given, expected = worked_out(given), worked_out(expected)
-    if given.has(sympy.oo, sympy.nan, sympy.zoo) or expected.has(sympy.oo, sympy.nan, sympy.zoo):
+    if given.has(*INFINITE) or expected.has(*INFINITE):
         return _same_infinity(given, expected)
     if is_applied(given) or is_applied(expected):
         return bool(sympy.simplify(given - expected) == 0)
@@ -47,7 +48,7 @@ def worked_out(expression: Expr) -> Expr:
 
 def _same_infinity(given: Expr, expected: Expr) -> bool:
     if given not in (sympy.oo, -sympy.oo):
-        raise Rejection("undefined" if given.has(sympy.oo, sympy.nan, sympy.zoo) else "wrong")
+        raise Rejection("undefined" if given.has(*INFINITE) else "wrong")
     return given == expected
 
 
@@ -84,7 +85,7 @@ def _equal_functions(given: Expr, expected: Expr, domain: str) -> bool:
 def value(expression: Expr, point: Mapping[Basic, Expr]) -> Expr | None:
     """Its number there to DIGITS digits, or None when it has none."""
     number = expression.evalf(DIGITS, subs=dict(point), maxn=MAX_PRECISION)
-    if number.free_symbols or not number.is_number or number.has(sympy.nan, sympy.zoo, sympy.oo):
+    if number.free_symbols or not number.is_number or number.has(*INFINITE):
         return None
     if not all(part.is_Float or part.is_Integer or part.is_Rational for part in number.as_real_imag()):
         return None

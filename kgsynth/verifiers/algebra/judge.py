@@ -16,6 +16,7 @@ from kgsynth.verifiers.algebra.leaf import Leaf, Rules, check_name, compare, in_
 from kgsynth.verifiers.algebra.notation import normalise
 from kgsynth.verifiers.algebra.rejection import Rejection
 from kgsynth.verifiers.algebra.shapes import (
+    NAME,
     NOTHING,
     inside,
     is_name,
@@ -37,12 +38,12 @@ def judge(question: Mapping[str, Any], begun: Callable[[], None] = lambda: None)
     rules = Rules.of(question)
     read, compare_all = KINDS[rules.kind]
     try:
-        expected = read(prepared(question["expected"]), rules)
+        expected = read(prepared(question["expected"], rules), rules)
     except Rejection as rejection:
         return {"fault": f"{rejection.reason}: no {rules.kind} is in {question['expected']!r}"}
     begun()
     try:
-        compare_all(prepared(question["answer"]), expected, rules)
+        compare_all(prepared(question["answer"], rules), expected, rules)
     except Rejection as rejection:
         return {"reason": rejection.reason}
     except (ArithmeticError, AttributeError, NotImplementedError, PermissionError, TypeError, ValueError):
@@ -50,8 +51,8 @@ def judge(question: Mapping[str, Any], begun: Callable[[], None] = lambda: None)
     return {"reason": "right"}
 
 
-def prepared(text: str) -> str:
-    framed = unframe(text)
+def prepared(text: str, rules: Rules) -> str:
+    framed = unframe(text, many=rules.kind in ("set", "tuple"))
     return r"\emptyset" if NOTHING.fullmatch(framed.replace(r"\text{", "").strip("{} ")) else normalise(framed)
 
 
@@ -121,7 +122,7 @@ def _members(text: str, rules: Rules) -> list[str]:
     for member in members:
         if _name(member):
             check_name(_name(member), rules)
-    bare = [member.partition("=")[2] if _name(member) else member for member in members]
+    bare = [member.partition("=")[2].strip() if _name(member) else member for member in members]
     return [signed for member in bare for signed in _both_signs(member)]
 
 
@@ -182,7 +183,7 @@ def _compare_row(given: Row, expected: Row, rules: Rules) -> None:
 
 def read_tuple(text: str, rules: Rules) -> list[Row]:
     sides = split(text, "=")
-    if len(sides) == 2 and is_name(sides[0]):
+    if len(sides) == 2 and NAME.fullmatch(sides[0]):
         text = sides[1]
     elif len(sides) == 2 and (names := inside(sides[0], BRACKETS)) is not None:
         if not all(is_name(name) for name in split(names, ",")) or rules.variables not in (
@@ -205,7 +206,7 @@ def read_tuple(text: str, rules: Rules) -> list[Row]:
 
 def _by_name(parts: list[str], rules: Rules) -> list[str]:
     """`y = 2, x = 1` in the order of the task's variables, else of the alphabet."""
-    named = {_name(part): part.partition("=")[2] for part in parts}
+    named = {_name(part): part.partition("=")[2].strip() for part in parts}
     if len(named) != len(parts) or "" in named or set(rules.variables) - set(named):
         raise Rejection("several answers" if len(named) != len(parts) else "other variables")
     for name in named:

@@ -100,5 +100,7 @@ def values(text: str, rules: Rules, expected: Leaf | None = None) -> list[tuple[
 
 def check_name(name: str, rules: Rules) -> None:
     """Raises Rejection when the task says what its variables are, and this is none of them."""
-    if rules.variables and name.lstrip("\\") not in rules.variables and name.split("_")[0] not in rules.variables:
-        raise Rejection("other variables")
+    for part in name.strip("()").split(","):
+        spellings = {part.strip(), part.strip().lstrip("\\"), part.strip().split("_")[0]}
+        if rules.variables and not spellings & set(rules.variables):
+            raise Rejection("other variables")

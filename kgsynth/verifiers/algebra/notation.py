@@ -31,10 +31,12 @@ COMMANDS = {
 }  # fmt: skip
 BARE = ("{", "}", "|", "[", "]", "<", ">", ":", "or", "and")  # what such a command becomes without its backslash
 DROPPED = re.compile(
-    r"\\(?:left|right|middle|displaystyle|textstyle|limits|bigl?|bigr|Bigl?|Bigr|biggl?|biggr)(?![a-zA-Z])\.?|\\[!]"
+    r"\\(?:left|right|middle|displaystyle|textstyle|limits|bigl?|bigr|Bigl?|Bigr|biggl?|biggr)(?![a-zA-Z])\.?|\\!\s*"
 )
 SPACING = re.compile(r"(?<!\\)\\[,;: ]|~|\\q?quad(?![a-zA-Z])|\\\n|\\thinspace(?![a-zA-Z])")
-FONTS = re.compile(r"\\(?:mathrm|mathit|mathbf|mathsf|operatorname|textbf|textit|textrm|mbox|rm)\*?\s*\{([^{}]*)\}")
+FONTS = re.compile(
+    r"\\(?:mathrm|mathit|mathbf|mathsf|operatorname|textbf|textit|textrm|textnormal|mbox|rm)\*?\s*\{([^{}]*)\}"
+)
 NAMES = "arcsin arccos arctan arcsinh arccosh arctanh sinh cosh tanh sin cos tan cot sec csc ln log exp sqrt pi infty max min".split()
 GREEK = "alpha beta gamma delta epsilon theta lambda mu rho sigma tau phi omega".split()
 INVERSE = {

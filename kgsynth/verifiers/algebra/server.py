@@ -27,6 +27,12 @@ WARM_UP = (
     ("equation", "y = 2x + 1", "2x - y = -1"),
     ("matrix", "\\begin{pmatrix}1&2\\\\3&4\\end{pmatrix}", "[[1, 2], [3, 5]]"),
 )
+SHAPES = r"""
+-\frac{7}{2}; 3.25; 60^{\circ}; \pi/3; 2\pi r; 3+4i; \frac{\sqrt{3}}{2}; -2\sqrt{3}+1; \frac{1}{3}\pi; 1.5 \cdot 10^{-6}; 2^{100}; -x^{2}+3x-1; x(x+2)+1
+(x-2)(x+3); \frac{x+1}{x-1}; \frac{-b+\sqrt{b^{2}-4ac}}{2a}; x^{2}y^{3}; \frac{3x}{4}; 3x/4; (n^{2}+n)/2; 2\sin x \cos x; \sin(2x); \cos^{2}(x)-1
+\ln x^{2}; \ln(x+1); \ln 2; \log_{2}(x); e^{-x^{2}/2}; xe^{x}; |x-1|; \sqrt[3]{8x}; x_{1}+x_{2}; \alpha+\beta; 5!; \infty; -\infty; \frac{1}{1-x}; a^{n+1}
+\sum_{k=1}^{n} k; \binom{n}{2}; \frac{n(n+1)(2n+1)}{6}; \arctan(x); x+y+z; -y-1; \frac{x^{2}}{4}+\frac{y^{2}}{9}; \pi(r+1)^{2}; -(x+1); x^{-1}; 4x^{3/2}
+"""  # one of each shape: the parser remembers what it has seen, and then takes a tenth of the time
 REFUSED = ("os.system", "os.exec", "os.posix_spawn", "os.fork", "os.remove", "os.rename", "os.mkdir", "os.kill")
 REFUSED += ("subprocess.", "socket.", "shutil.", "ctypes.", "pty.", "webbrowser.", "code.__new__", "marshal.loads")
 
@@ -36,6 +42,8 @@ def main() -> None:
     control = socket.socket(fileno=descriptor)
     for kind, expected, answer in WARM_UP:
         judge({"kind": kind, "expected": expected, "answer": answer})
+    for shape in SHAPES.replace("\n", ";").split(";"):
+        judge({"kind": "expression", "expected": shape, "answer": shape})
     gc.freeze()
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # nobody reads what libraries warn of
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the guardians

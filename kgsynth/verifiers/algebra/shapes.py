@@ -9,7 +9,8 @@ from kgsynth.verifiers.algebra.notation import CLOSERS, OPENERS, closing
 from kgsynth.verifiers.algebra.rejection import Rejection
 
 PHRASE = re.compile(
-    r"^(?:(?:so|thus|hence|therefore),?\s+)?(?:the\s+)?(?:final\s+|correct\s+)?(?:answer|result|solution(?: set)?|value)s?\s*(?:is|are|:|=)\s*:?\s*",
+    r"^(?:(?:so|thus|hence|therefore),?\s+)?(?:the\s+)?(?:final\s+|correct\s+)?"
+    r"(?:answers?(?:\s*(?:is|are|:|=))?|(?:results?|solutions?|solution set|values?)\s*(?:is|are|:|=))(?![a-zA-Z])\s*:?\s*",
     re.IGNORECASE,
 )
 NOTHING = re.compile(r"(?:there (?:is|are) )?no (?:real )?solutions?|(?:the )?empty set|none", re.IGNORECASE)
@@ -17,6 +18,7 @@ EVERYTHING = re.compile(r"all (?:real numbers|reals)|every real number", re.IGNO
 BOXES = re.compile(r"\\f?boxed(?![a-zA-Z])\s*")
 NAME = re.compile(r"(?:[a-zA-Z]|\\[a-zA-Z]+)(?:_\{[^{}]*\})?'?")
 CALL = re.compile(r"[a-zA-Z](?:_\{[^{}]*\})?\s*(?:\^\{-1\})?\s*\(\s*[a-zA-Z](?:\s*,\s*[a-zA-Z])*\s*\)")
+POINT = re.compile(rf"\(\s*{NAME.pattern}(?:\s*,\s*{NAME.pattern})+\s*\)")
 UNITS = (
     "mm cm dm km m in ft yd mi inch inches foot feet yard yards mile miles meter meters metre metres centimeters centimetres "
     "kilometers kilometres mg g kg gram grams kilograms lb lbs oz tons s sec seconds second min minutes minute h hr hours hour day "
@@ -32,13 +34,14 @@ NO_UNIT = frozenset(
     "or and not no about approximately roughly hundred thousand million billion trillion dozen half double twice times plus minus to is "
     "if less more than at least most undefined infinity any all none nan true false e i ln log sin cos tan x y z".split()
 )
-PERCENT = re.compile(r"\s*(?:\\?%|(?:\\text\s*\{\s*)?(?:percent|per cent)(?:\s*\})?)$")
+PERCENT = re.compile(r"\s*(?:\\?%|(?:\\text\s*\{\s*)?(?:percentage|percent|per cent|pct)(?:\s*\})?)$")
 DEGREES = re.compile(r"\s*(?:\^?\s*\{?\s*\\circ\s*\}?|(?:\\text\s*\{\s*)?\b(?:degrees?|deg)(?:\s*\})?)$")
 
 
-def unframe(text: str) -> str:
-    """Without a box, math delimiters, bold marks, a leading phrase and a full stop. Raises Rejection for two boxes."""
-    text = _unbox(text.strip())
+def unframe(text: str, *, many: bool = False) -> str:
+    """Without boxes, math delimiters, bold marks, a leading phrase and a full stop. Raises Rejection for two boxes unless
+    `many` things are asked for."""
+    text = _unbox(text.strip(), many)
     for mark in ("**", "`"):
         if text.startswith(mark) and text.endswith(mark) and len(text) > 2 * len(mark):
             text = text[len(mark) : -len(mark)]
@@ -49,22 +52,22 @@ def unframe(text: str) -> str:
     return text[:-1].rstrip() if text.endswith(".") and not text.endswith("..") else text
 
 
-def _unbox(text: str) -> str:
+def _unbox(text: str, many: bool) -> str:
+    """The text with what is in a box in its place; with `many`, in boxes."""
     boxes = list(BOXES.finditer(text))
-    if not boxes:
-        return text
-    opening = boxes[0].end()
-    end = closing(text, opening) if text[opening : opening + 1] == "{" else None
-    if len(boxes) > 1:
+    if len(boxes) > 1 and not many:
         raise Rejection("several answers")
-    if end is None:
-        raise Rejection("unreadable")
-    return f"{text[: boxes[0].start()]}{text[opening + 1 : end]}{text[end + 1 :]}".strip()
+    for box in reversed(boxes):
+        end = closing(text, box.end()) if text[box.end() : box.end() + 1] == "{" else None
+        if end is None:
+            raise Rejection("unreadable")
+        text = f"{text[: box.start()]} {text[box.end() + 1 : end]} {text[end + 1 :]}"
+    return text.strip()
 
 
 def join_thousands(text: str) -> str:
     """`1,000,000` and `1 000 000` as one number; a comma of decimals as a point, if it cannot be anything else."""
-    text = re.sub(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])", lambda m: m[0].replace(",", ""), text)
+    text = re.sub(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])", lambda m: m[0].replace(",", ""), text)
     return re.sub(r"^([+-]?\s*\d+),(\d+)$", r"\1.\2", text)
 
 
@@ -114,8 +117,8 @@ def _outside(text: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """A letter, perhaps with a subscript, or a function of letters: what a value is assigned to."""
-    return bool(NAME.fullmatch(text) or CALL.fullmatch(text)) and text not in (
+    """A letter, perhaps with a subscript, a function of letters or a point of letters: what a value is assigned to."""
+    return bool(NAME.fullmatch(text) or CALL.fullmatch(text) or POINT.fullmatch(text)) and text not in (
         r"\pi",
         r"\infty",
         r"\emptyset",
