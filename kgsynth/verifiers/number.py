@@ -29,19 +29,17 @@ from kgsynth.verifiers.text import fold
 from kgsynth.verifiers.units import Unit, UnitError
 
 MAX_CHARACTERS = 300
-LATEX = (
-    (
-        re.compile(r"\\[dt]?frac\s{0,4}\{\s{0,4}(-?[0-9]{1,50})\s{0,4}\}\s{0,4}\{\s{0,4}([0-9]{1,50})\s{0,4}\}"),
-        r" \1/\2",
-    ),
+NOTATION = (
+    (re.compile(r"\^\s?\{?\s?\\circ\s?\}?|\\degree\b|\\textdegree\b"), "°"),
+    (re.compile(r"\^\s?\{\s?([+-]?[0-9]{1,4})\s?\}"), r"^\1"),
+    (re.compile(r"\\[dt]?frac\s{0,4}\{([^{}]{1,60})\}\s{0,4}\{([^{}]{1,60})\}"), r" \1/\2"),
     (re.compile(r"\{,\}"), ","),
     (re.compile(r"\\[,;:! ]|(?<=[0-9A-Za-z])~(?=[0-9A-Za-z])"), " "),
     (re.compile(r"\\([%$])"), r"\1"),
-    (re.compile(r"\^\s?\{?\s?\\circ\s?\}?|\\degree\b|\\textdegree\b"), "°"),
     (re.compile(r"\\(?:times|cdot)\b"), "×"),
-    (re.compile(r"\\mu\b\s?"), "µ"),
+    (re.compile(r"\\mu\s?"), "µ"),
     (re.compile(r"\\Omega\b"), "Ω"),
-    (re.compile(r"\^\s?\{\s?([+-]?[0-9]{1,4})\s?\}"), r"^\1"),
+    (re.compile(r"(?<=[0-9]) 1\s?/\s?(?=[A-Za-z])"), " /"),  # 50 1/s
 )
 VARIABLE = re.compile(r"[A-Za-zΑ-Ωα-ω](?:_\{?\w{1,12}\}?)?\s?=\s?")
 HEAD = re.compile(r"([+-]?)\s?((?:US\$|[$€£¥]|(?:USD|EUR|GBP|JPY|CNY|CHF|INR)\b)?)\s?([+-]?)\s?")
@@ -122,7 +120,7 @@ def _plain(text: str) -> str:
     if len(text) > 10 * MAX_CHARACTERS:
         raise UnitError("not a number")
     text = unwrap(text)
-    for pattern, plain in LATEX:
+    for pattern, plain in NOTATION:
         text = pattern.sub(plain, text)
     text = " ".join(fold(text).split())
     return VARIABLE.sub("", text, count=1) if VARIABLE.match(text) else text

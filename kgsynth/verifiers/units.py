@@ -27,12 +27,15 @@ WORDS = (
     (re.compile(r"(?:°|\bdeg(?:rees?)?) ?(?:C(?:elsius)?|celsius|centigrade)\b"), "degC"),
     (re.compile(r"(?:°|\bdeg(?:rees?)?) ?(?:F(?:ahrenheit)?|fahrenheit)\b"), "degF"),
     (re.compile(r"\*\*"), "^"),
+    (re.compile(r"(?<=[A-Za-z])-(?=[A-Za-z])"), " "),  # newton-metres
+    (re.compile(r"^1 ?/"), "/"),
 )
 ALIASES = {
     "℃": "degC", "Celsius": "degC", "℉": "degF", "Fahrenheit": "degF", "$": "USD", "US$": "USD", "€": "EUR", "£": "GBP",
-    "¥": "JPY", "kmph": "kph", "Mbps": "Mbit_per_s", "kbps": "kbit_per_s", "Gbps": "Gbit_per_s", "bps": "bit_per_s",
+    "¥": "JPY", "kmph": "kph", "Mbps": "Mbit_per_s", "kbps": "kbit_per_s", "Gbps": "Gbit_per_s", "bps": "bit_per_s", "kmh": "kph", "KG": "kg", "Kg": "kg", "kgs": "kg", "hz": "Hz",
 }  # fmt: skip
 DEFINITIONS = (
+    "newton_meter = newton * meter = Nm",
     "USD = [currency_USD] = USD = dollar = dollars", "EUR = [currency_EUR] = EUR = euro = euros",
     "GBP = [currency_GBP] = GBP", "JPY = [currency_JPY] = JPY = yen", "CNY = [currency_CNY] = CNY = yuan",
     "CHF = [currency_CHF] = CHF", "INR = [currency_INR] = INR = rupee = rupees", "US_cent = USD / 100 = cents",
