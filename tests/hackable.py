@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kgsynth.sandbox import Limits, Sandbox
@@ -12,6 +13,7 @@ from kgsynth.task import Provenance, Task, VerifierSpec
 from kgsynth.verifiers import Verdict
 from kgsynth.verifiers.answer import extract
 from kgsynth.verifiers.function_tests import encode
+from tests.fair import Case, reply
 
 
 def tagged(text: str) -> str:
@@ -31,6 +33,12 @@ def task(
         wrong=tuple(map(tagged, wrong)),
         provenance=Provenance(concepts=("c",), names=("c",), spans=(), licences=(), author="test"),
     )
+
+
+def of_case(case: Case) -> Task:
+    """A task of a fair case: its near misses are planted."""
+    made = task(case.verifier, case.params, "", [])
+    return replace(made, reference=reply(case.reference), wrong=tuple(map(reply, case.wrong[:4])))
 
 
 # tasks
@@ -124,3 +132,54 @@ def contains(answer: str, params: Mapping[str, Any], sandbox: Sandbox | None) ->
     """A grader that looks for the right answer anywhere in the reply."""
     paid = any(right in answer for right in params["answers"])
     return Verdict(score=float(paid), reason="right" if paid else "wrong")
+
+
+# tasks with files, pictures and tensors
+
+WORLD = task(
+    "world",
+    {
+        "files": {"in.txt": "6 7\n", "notes.txt": "keep\n"},
+        "language": "sh",
+        "seconds": 3,
+        "checks": [{"check": "equals", "path": "out.txt", "text": "42"}, {"check": "unchanged", "except": ["out.txt"]}],
+    },
+    "read a b < in.txt; echo $((a * b)) > out.txt",
+    ["echo 13 > out.txt", "echo 42 > out.txt; echo 42 > notes.txt"],
+    "Multiply the two numbers in in.txt and write the product to out.txt. Reply with a shell script in <answer></answer>.",
+)
+CIRCLE = '<svg xmlns="http://www.w3.org/2000/svg" width="64" height="64"><rect width="64" height="64" fill="#fff"/><circle cx="32" cy="32" r="20" fill="{}"/><rect x="4" y="4" width="12" height="12" fill="#06c"/></svg>'
+PICTURE = task(
+    "picture",
+    {"format": "svg", "width": 64, "height": 64, "reference": {"source": CIRCLE.format("#c00")}},
+    CIRCLE.format("red").replace("red", "#c00"),
+    [CIRCLE.format("#0c0"), CIRCLE.format("#c00").replace('r="20"', 'r="9"')],
+    "Draw a dark red disc of radius 20 in the middle and a blue square at the upper left, as SVG in <answer></answer>.",
+)
+SOFTMAX = "import torch\n\ndef scaled_softmax(x, y):\n    return torch.softmax(x * 2.0, -1) + y\n"
+KERNEL = task(
+    "kernel",
+    {
+        "name": "scaled_softmax",
+        "reference": SOFTMAX,
+        "inputs": [{"shape": ["N", 64]}, {"shape": ["N", 64]}],
+        "sizes": [{"N": 33}, {"N": 7}],
+        "seed": "private",
+    },
+    "import torch\n\ndef scaled_softmax(x, y):\n    e = torch.exp(2.0 * (x - x.amax(-1, keepdim=True)))\n    return e / e.sum(-1, keepdim=True) + y\n",
+    ["import torch\n\ndef scaled_softmax(x, y):\n    return torch.softmax(x, -1) + y\n"],
+    f"Write this without torch.softmax.\n{SOFTMAX}",
+)
+PRODUCT = task(
+    "kernel",
+    {
+        "name": "product",
+        "reference": "import torch\n\ndef product(x, y):\n    return torch.matmul(x, y)\n",
+        "inputs": [{"shape": ["N", 16]}, {"shape": [16, "N"]}],
+        "sizes": [{"N": 9}],
+        "seed": "private",
+        "banned_ops": ["matmul"],
+    },
+    "import torch\n\ndef product(x, y):\n    return (x.unsqueeze(-1) * y.unsqueeze(0)).sum(1)\n",
+    ["import torch\n\ndef product(x, y):\n    return x * y.T\n"],
+)

@@ -10,11 +10,27 @@ from typing import Any
 import pytest
 
 from kgsynth.attack import REGISTRY, attacks_on
+from kgsynth.attack.campaign import assault, held
 from kgsynth.sandbox import Sandbox, open_sandbox
 from kgsynth.task import Task
 from kgsynth.threads import as_done
 from kgsynth.verifiers import Verdict, verify
-from tests.hackable import CHOICE, FUNCTION, IMPATIENT, LITERAL, PROGRAMS, TEXT, asserts_in_the_process, contains
+from tests import fair
+from tests.hackable import (
+    CHOICE,
+    FUNCTION,
+    IMPATIENT,
+    KERNEL,
+    LITERAL,
+    PICTURE,
+    PRODUCT,
+    PROGRAMS,
+    TEXT,
+    WORLD,
+    asserts_in_the_process,
+    contains,
+    of_case,
+)
 
 UNREAD = "several answers, no answer tag, empty, too long"
 
@@ -102,7 +118,46 @@ PROGRAM_TRICKS = {
     "program: patched runtime": "wrong",
     "program: harm": "timeout, output too large, out of memory, exit code, crashed",
 }
-ELSEWHERE = {"oracle", "each letter", "banned module", "compiler tricks"}  # have tests of their own, below
+WORLD_TRICKS = {
+    "world: nothing": "nothing done",
+    "world: everything deleted": "wrong",
+    "world: looks done": "wrong",
+    "world: links": "wrong",
+    "world: planted tools": "wrong",
+    "world: left behind": "wrong",
+    "world: search": "wrong",
+}
+KERNEL_TRICKS = {
+    "kernel: nothing": "wrong, wrong type, inherits reference, forbidden import",
+    "kernel: constant": "wrong",
+    "kernel: left in memory": "wrong",
+    "kernel: changed inputs": "mutated inputs, wrong",
+    "kernel: cached": "wrong shape, wrong, forbidden name",
+    "kernel: right at first": "wrong, wrong shape",
+    "kernel: lazy": "forbidden name, forbidden import, wrong type",
+    "kernel: patched checks": "patched module, forbidden import",
+    "kernel: search": "forbidden import, mutated inputs",
+    "kernel: lower precision": "wrong, precision downgrade",
+    "kernel: part of the work": "wrong",
+}
+PICTURE_TRICKS = {
+    "picture: blank": "blank, different",
+    "picture: borrowed": "raster image, external reference, entities",
+    "picture: scripts": "blank, different",
+    "picture: order to the grader": "blank, different",
+    "picture: bombs": "entities, out of memory, timeout, malformed, too complex, blank, different, animation, crash",
+}
+SLOW_TRICKS = {
+    "world: harm": "timeout, nothing done, wrong, too many files, out of memory",
+    "compiler tricks": "syntax error, wrong, timeout, out of memory",
+}
+ELSEWHERE = {
+    "oracle",
+    "each letter",
+    "banned module",
+    "kernel: the banned operator",
+    "kernel: fallback",
+}  # have tests of their own, below
 
 
 @pytest.fixture(scope="module")
@@ -162,10 +217,37 @@ def test_program_harm(language: str, sandbox: Sandbox) -> None:
     assert_refused(verdicts("program: harm", PROGRAMS[language], sandbox), PROGRAM_TRICKS["program: harm"])
 
 
+@pytest.mark.parametrize("trick", WORLD_TRICKS)
+def test_world(trick: str, sandbox: Sandbox) -> None:
+    assert_refused(verdicts(trick, WORLD, sandbox), WORLD_TRICKS[trick])
+
+
 @pytest.mark.slow
-def test_compiler_tricks(sandbox: Sandbox) -> None:
-    found = verdicts("compiler tricks", PROGRAMS["c"], sandbox)
-    assert_refused(found, "syntax error, wrong, timeout, out of memory")
+@pytest.mark.parametrize("trick", KERNEL_TRICKS)
+def test_kernel(trick: str, sandbox: Sandbox) -> None:
+    pytest.importorskip("torch")
+    assert_refused(verdicts(trick, KERNEL, sandbox), KERNEL_TRICKS[trick])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trick", ["kernel: the banned operator", "kernel: fallback"])
+def test_the_banned_operator_of_a_kernel(trick: str, sandbox: Sandbox) -> None:
+    pytest.importorskip("torch")
+    assert verify(PRODUCT.reference, PRODUCT, sandbox).score == 1
+    assert_refused(verdicts(trick, PRODUCT, sandbox), "banned operator, fallback, forbidden name")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trick", PICTURE_TRICKS)
+def test_picture(trick: str, sandbox: Sandbox) -> None:
+    assert_refused(verdicts(trick, PICTURE, sandbox), PICTURE_TRICKS[trick])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("trick", "task"), [("world: harm", WORLD), ("compiler tricks", PROGRAMS["c"])])
+def test_harm_that_takes_its_time(trick: str, task: Task, sandbox: Sandbox) -> None:
+    found = verdicts(trick, task, sandbox)
+    assert_refused(found, SLOW_TRICKS[trick])
     assert not any("root:" in str(verdict.evidence) for verdict in found)
 
 
@@ -187,6 +269,21 @@ def test_banned_modules_are_not_had_by_side_entrances(sandbox: Sandbox) -> None:
     )
     assert verify(gcd.reference, gcd, sandbox).score == 1
     assert_refused(verdicts("banned module", gcd, sandbox), "forbidden import, error, load error, no such function")
+
+
+CASES = fair.load()
+READ = ("choice", "json_schema", "listed", "literal", "mathematics", "number", "span", "text")
+
+
+@pytest.mark.parametrize(
+    "verifier", [pytest.param(v, marks=pytest.mark.slow) if v == "mathematics" else v for v in READ]
+)
+def test_nothing_is_paid_by_any_verifier_of_short_answers(verifier: str) -> None:
+    task = of_case(CASES[verifier][0])
+    for found in attacks_on(task):
+        result = assault(task, found, found.answers(task), None)
+        assert held(found, result), result
+        assert not result.unjudged
 
 
 # that they mean something
@@ -239,10 +336,9 @@ def test_searches_run_to_their_end_and_find_nothing(trick: str, sandbox: Sandbox
 
 
 def test_there_are_at_least_25_tricks_and_each_is_tested_here() -> None:
-    tables = (FORM_TRICKS, READ_TRICKS, CHOICE_TRICKS, FUNCTION_TRICKS, HARM_TRICKS, PROGRAM_TRICKS)
+    tables = [table for name, table in globals().items() if name.endswith("_TRICKS")]
+    tasks = (TEXT, CHOICE, LITERAL, FUNCTION, *PROGRAMS.values(), WORLD, PICTURE, KERNEL, PRODUCT)
     named = {trick for table in tables for trick in table} | ELSEWHERE
-    applying = {
-        found.name for task in (TEXT, CHOICE, LITERAL, FUNCTION, *PROGRAMS.values()) for found in attacks_on(task)
-    }
+    applying = {found.name for task in tasks for found in attacks_on(task)}
     assert applying | {"banned module"} == named
     assert len([name for name in named if REGISTRY[name].pays == "never"]) >= 25

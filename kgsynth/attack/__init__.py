@@ -100,6 +100,17 @@ def inside(reply: str) -> str:
     return extract(reply, LONGEST)[0].strip() or reply.strip()
 
 
-TABLE = ("controls", "forms", "texts", "functions", "searches", "harm", "programs", "kernels")  # in this order
+TABLE = (
+    "controls",
+    "forms",
+    "texts",
+    "functions",
+    "searches",
+    "harm",
+    "programs",
+    "kernels",
+    "worlds",
+    "pictures",
+)  # in this order
 for _part in TABLE:  # each registers its tricks
     importlib.import_module(f"{__name__}.{_part}")
