@@ -403,6 +403,21 @@ with sandbox.create(Limits(processes=4)) as box:
     print("environment", repr(box.exec(["cat", "/proc/1/environ"]).stdout))
     print([box.exec(argv).exit_code for argv in (["unshare", "-U", "true"], ["touch", "/x"], ["touch", "/dev/x"])])
     print(box.exec(["id", "-u"]).stdout)
+with sandbox.create() as box:
+    box.write("d/x", "kept")
+    box.exec(["sh", "-c", "echo > beat; mkdir -p e; (while :; do echo >> beat; sleep 0.02; done) &"])
+    box.pause()
+    (child,) = box.fork()
+    box.resume()
+    size = len(box.read("beat"))
+    while len(box.read("beat")) <= size:
+        pass
+    child.write("d/x", "changed")
+    print(box.read("d/x"), child.read("d/x"), child.exec(["sh", "-c", "rm -r d e beat; ls"]).stdout)
+    child.kill()
+print(sandbox.run([*PYTHON, "-c", "import os; print(os.getpid(), os.listdir('.'))"]).stdout)
+sandbox.close()
 """)
     assert "BlockingIOError" in result.stdout, result.stderr
     assert "environment ''\n[1, 1, 1]\n1000" in result.stdout
+    assert "b'kept' b'changed' \n2 []" in result.stdout, result
