@@ -25,6 +25,7 @@ CASES = [
             "input()\ntotal = 0\nfor word in input().split():\n    total += int(word)\nprint(total, end='\\n\\n')",
             "import sys\n\n\ndef main() -> None:\n    print('debugging', file=sys.stderr)\n    numbers = list(map(int, open(0).read().split()))\n    print(sum(numbers[1:]), '')\n\n\nif __name__ == '__main__':\n    main()",
             "Read and add.\n<answer>\n```python\n" + PYTHON + "\n```\n</answer>\nIt prints the sum.",
+            "from functools import reduce\nfrom operator import add\n\nclass Solver:\n    def run(self):\n        input()\n        print(reduce(add, [int(t) for t in input().split()], 0))\n\nSolver().run()",
             "import sys\nprint(sum(map(int, sys.stdin.readlines()[1].split())))\nsys.exit(0)",
         ),
         wrong=(

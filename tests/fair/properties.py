@@ -18,6 +18,8 @@ CASES = [
             "def order(xs):\n    if len(xs) < 2: return xs\n    p, *rest = xs\n    return order([x for x in rest if x < p]) + [p] + order([x for x in rest if x >= p])",
             "def order(xs):\n    xs.sort(key=lambda x: (x, str(x)))\n    print(xs)\n    return tuple(xs)",
             "from collections import Counter\ndef order(xs):\n    c = Counter(xs)\n    return [x for x in range(-30, 31) for _ in range(c[x])]",
+            "def order(xs):\n    ys = []\n    while xs:\n        m = min(xs)\n        xs.remove(m)\n        ys.append(m)\n    return ys",
+            "order = sorted",
             "Insertion sort:\n<answer>\n```python\nfrom bisect import insort\ndef order(xs):\n    out = []\n    for x in xs: insort(out, x)\n    return out\n```\n</answer>\nStable, too.",
         ),
         wrong=(
@@ -43,6 +45,7 @@ CASES = [
         reference="def pack(s):\n    return s.encode()\ndef unpack(b):\n    return b.decode()",
         right=(
             "import zlib\ndef pack(s): return zlib.compress(s.encode('utf-16'))\ndef unpack(b): return zlib.decompress(b).decode('utf-16')",
+            "import base64\ndef pack(s):\n    print('packing')\n    return base64.b85encode(s.encode())\ndef unpack(b): return base64.b85decode(b).decode()",
             "import json\npack = lambda s: json.dumps(s).encode()\nunpack = json.loads",
             "def pack(s):\n    n = 1\n    for c in s: n = n * 4 + 'ab1\\\\'.index(c)\n    return n.to_bytes((n.bit_length() + 7) // 8, 'big')\ndef unpack(b):\n    n, out = int.from_bytes(b, 'big'), ''\n    while n > 1: n, d = divmod(n, 4); out = 'ab1\\\\'[d] + out\n    return out",
         ),
@@ -60,6 +63,7 @@ CASES = [
         reference="def factors(n):\n    out, d = [], 2\n    while n > 1:\n        while n % d == 0:\n            out.append(d)\n            n //= d\n        d += 1\n    return out",
         right=(
             "def factors(n):\n    for d in range(n - 1, 1, -1):\n        if n % d == 0: return factors(d) + factors(n // d)\n    return [n]",  # any order
+            "def factors(n):\n    out = []\n    while n % 2 == 0: out.append(2); n //= 2\n    d = 3\n    while d * d <= n:\n        if n % d: d += 2\n        else: out.append(d); n //= d\n    return out + [n] * (n > 1)",
             "def factors(n):\n    d = next((d for d in range(2, int(n ** 0.5) + 1) if n % d == 0), n)\n    return (d,) if d == n else (d, *factors(n // d))",
         ),
         wrong=(
