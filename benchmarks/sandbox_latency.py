@@ -27,7 +27,7 @@ from rich.progress import track
 from kgsynth.sandbox import Box, Limits, Sandbox, open_sandbox
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from tests.e2b_server import serve  # noqa: E402
+from tests.e2b_server import serve
 
 LIMITS = Limits(seconds=60, memory_mb=1024, processes=64)
 FILL = "import os\nos.mkdir('data')\nfor n in range(200): open(f'data/{n}', 'wb').write(os.urandom(50_000))"

@@ -203,6 +203,7 @@ def _folders() -> list[str]:
     named = [
         "/usr",
         "/etc/alternatives",
+        "/etc/fonts",
         *(n for n in ("/bin", "/sbin", "/lib", "/lib32", "/lib64") if not os.path.islink(n)),
     ]
     bases = {os.path.abspath(p) for p in (sys.base_prefix, sys.base_exec_prefix)}

@@ -26,7 +26,7 @@ NOBODY = 65534
 WORK = "/work"
 DISK = "/disk"  # one tmpfs, of which the writable folders are parts: they share its limit
 WRITABLE = {"work": WORK, "tmp": "/tmp", "shm": "/dev/shm"}
-FLOOD = 16  # times the output limit: what writes more than that is killed
+FLOOD = 64 << 20  # bytes over the output limit: what writes more than that is killed
 MS_BIND = 4096
 FIRST_MARK = 1 << 20  # the groups of the commands
 CHUNK = 1 << 16
@@ -37,7 +37,7 @@ class Job:
     """A command, its mark, and the read ends of its pipes, which are read for as long as anybody can write."""
 
     def __init__(self, number: int, mark: int, pid: int, out: int, err: int, limit: int) -> None:
-        self.number, self.mark, self.pid, self.limit = number, mark, pid, limit
+        self.number, self.mark, self.pid = number, mark, pid
         self.streams = {out: "out", err: "err"}
         self.left = {"out": limit, "err": limit}
         self.running = True
@@ -57,7 +57,7 @@ class Job:
 
     @property
     def flooding(self) -> bool:
-        return min(self.left.values()) < -FLOOD * self.limit
+        return min(self.left.values()) < -FLOOD
 
 
 def send(header: dict[str, object], data: bytes = b"") -> None:
