@@ -49,7 +49,7 @@ def verdict(row: Row, sandbox: Sandbox) -> tuple[float, str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--times", type=int, default=1000)
     parser.add_argument("--answers", type=int, default=2, help="right ones and wrong ones, per module")
     parser.add_argument("--threads", type=int, default=8)

@@ -192,7 +192,7 @@ def compare_with_math_verify(folder: Path, show: bool) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--math-verify", type=Path, help="the folder `tests` of a checkout of Math-Verify")
     parser.add_argument("--per-dataset", type=int, default=5, help="items of each data set of reasoning-gym")
     parser.add_argument("--show", action="store_true", help="print the explained differences too")

@@ -219,7 +219,6 @@ def test_too_much_wall_clock_is_none(short: client.Calculator, monkeypatch: pyte
     monkeypatch.setattr(client, "WALL_SECONDS", 1)
     with pytest.raises(SandboxError, match="too busy"):
         judged(SLOW)
-    assert judged("4").reason == "right"
 
 
 def test_what_is_expected_must_be_quick_to_judge(short: client.Calculator) -> None:

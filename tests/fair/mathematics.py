@@ -92,7 +92,7 @@ EXPRESSIONS = [
         right=("(x+1)^2", "x**2 + 2*x + 1", "1 + 2x + x²", r"(x+1)(x+1)", "y = x^2+2x+1", "f(x) = x^2 + 2x + 1", r"x \cdot x + 2x + 1", "x(x+2)+1", r"\left(x+1\right)^{2}", "$x^2+2x+1$", r"x^{2}+2\,x+1"),
         wrong=(
             "x^2 + 2x", "x^2 + 2x - 1", "(x-1)^2", "y^2 + 2y + 1", "x^2 + 2x + 1 + y - y", "(x+1)^2, x", "x^2+2x+1 = 0", "x = x", "(x+1)^{2.0001}", "x+1", "4", "(x+1)^2 or (x-1)^2",
-            "f(x)", "x^2+2x+C", "x2+2x+1", "2x^2+2x+1", "X^2+2X+1",
+            "f(x)", "x^2+2x+C", "x2+2x+1", "2x^2+2x+1", "X^2+2X+1", "x^2+2x+1 m", "x^2+2x+1 + f(x) - f(x)", r"x^2+2x+1+\lfloor |x|/1000 \rfloor", r"x^2+2x+\max(1, x/1000)", "x^{2} m",
         ),
     ),
     case("expression", r"\sin(2x)", right=(r"2\sin x\cos x", "2sin(x)cos(x)", "sin 2x", r"\sin 2x", r"2\sin(x)\cos(x)", r"\cos(\frac{\pi}{2}-2x)"), wrong=(r"2\sin x", r"\sin^2 x", r"\cos 2x", r"\sin x \cos x", "sin(2y)", r"|\sin 2x|")),
@@ -119,6 +119,8 @@ COLLECTIONS = [
     ),
     case("set", r"\{-\sqrt{2}, \sqrt{2}\}", right=(r"\pm\sqrt{2}", "±√2", r"x = \pm \sqrt{2}", "√2, -√2", r"\{\sqrt2, -\sqrt2\}"), wrong=(r"\sqrt{2}", r"\pm 2", "±1.414", r"\pm\sqrt{2}, 0")),
     case("set", r"\{1,2,3\}", right=("{3,2,1}", "1, 2, and 3", "{1, 1, 2, 3}", "1,2,3", r"\{1\}\cup\{2,3\}"), wrong=("{1,2}", "{1,2,3,4}", "1..3", "{1,2,3,...}", "123", "1+2+3")),
+    case("set", r"\{2m, 3m\}", right=("3m, 2m", "2m or 3m"), wrong=("2, 3", "{2 m, 3}", "5m")),
+    case("set", "{1.41, 2}", right=("2, 1.41", "1.414, 2"), wrong=("1.4, 1.41, 1.42, 2", "1, 2", "1.41"), tolerance=0.01),
     case("set", r"\emptyset", right=("∅", "{}", "no solution", r"\varnothing", "no real solutions", r"\{\}", r"\text{no solution}"), wrong=("0", "{0}", r"\{\emptyset\}", "x", r"\mathbb{R}", "all reals")),
     case("set", r"\{(1,2),(2,1)\}", right=("(2,1), (1,2)", "(x, y) = (1, 2) or (2, 1)", r"\boxed{(1,2)} and \boxed{(2,1)}", "{(1, 2), (2, 1)}", "(1,2) and (2,1)"), wrong=("(1,2)", "{1,2}", "(1,2),(1,2)", "(1,2),(2,1),(0,0)", "(1,2),(2,2)")),
     case("set", r"\{1000, 2000\}", right=("1,000 and 2,000", "{1,000, 2,000}", "1000, 2000", "1 000; 2 000"), wrong=("1, 0, 2", "1000", "{1000, 2000, 0}")),

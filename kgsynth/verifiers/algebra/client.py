@@ -17,7 +17,7 @@ from kgsynth.errors import SandboxError, VerifierError
 CPU_SECONDS = 2  # of one question; more is a verdict ("timeout"), the same one on a busy machine
 MEMORY_MB = 1024  # address space of one question
 WALL_SECONDS = 120  # of one question; more is not a verdict: the machine is too busy to judge
-START_SECONDS = 120  # to import and to warm up
+START_SECONDS = 300  # to import and to warm up
 INSTALL = "pip install 'kgsynth[verify]'"
 
 

@@ -10,7 +10,7 @@ import sympy
 
 from kgsynth.verifiers.algebra.equality import equal
 from kgsynth.verifiers.algebra.form import fits
-from kgsynth.verifiers.algebra.reading import read
+from kgsynth.verifiers.algebra.reading import letters, read
 from kgsynth.verifiers.algebra.rejection import Rejection
 from kgsynth.verifiers.algebra.shapes import chain, is_name, unit
 
@@ -53,13 +53,13 @@ class Leaf:
 
 def read_leaf(text: str, rules: Rules) -> Leaf:
     """Raises Rejection."""
-    core, mark = unit(text)
+    core, mark = unit(text, plain=rules.kind == "number")
     return Leaf(text=core, expression=read(core, log_base_10=rules.log_base_10), unit=mark)
 
 
 def compare(given: Leaf, expected: Leaf, rules: Rules, *, formed: bool = True) -> None:
     """Raises Rejection unless they are equal and, if wanted, the given one is in form."""
-    if given.expression.free_symbols - expected.expression.free_symbols:
+    if letters(given.expression) - letters(expected.expression):
         raise Rejection("other variables")
     if not any(
         equal(a, b, domain=rules.domain, tolerance=rules.tolerance) for a, b in _readings(given, expected, rules)
@@ -91,9 +91,9 @@ def _readings(given: Leaf, expected: Leaf, rules: Rules) -> list[tuple[sympy.Exp
 def values(text: str, rules: Rules, expected: Leaf | None = None) -> list[tuple[str, Leaf]]:
     """(relation, value) of the sides of `x = a = b`, without the names at its ends that values are given to."""
     sides = chain(text)
-    letters = {str(symbol) for symbol in expected.expression.free_symbols} if expected else set()
+    used = letters(expected.expression) if expected else set()
     for end in (0, -1):
-        if len(sides) > 1 and is_name(sides[end][1]) and sides[end][1].lstrip("\\") not in letters:
+        if len(sides) > 1 and is_name(sides[end][1]) and sides[end][1].lstrip("\\") not in used:
             check_name(sides.pop(end)[1], rules)
     return [(relation, read_leaf(side, rules)) for relation, side in sides]
 

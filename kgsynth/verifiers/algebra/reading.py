@@ -140,3 +140,9 @@ def _size(expression: Any) -> float:
 def is_applied(expression: sympy.Expr) -> bool:
     """Whether it contains a function that is only a letter: it has no values."""
     return bool(expression.atoms(AppliedUndef))
+
+
+def letters(expression: sympy.Expr) -> set[str]:
+    """Names of its variables and of functions that are only a letter."""
+    functions = {str(call.func) for call in expression.atoms(AppliedUndef)}
+    return functions | {str(symbol) for symbol in expression.free_symbols}

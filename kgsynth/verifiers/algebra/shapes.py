@@ -127,14 +127,14 @@ def is_name(text: str) -> bool:
     )
 
 
-def unit(text: str) -> tuple[str, str]:
-    """(text without its unit, the unit): "%", "°", the unit's letters or "" for none. Raises Rejection for words that
-    are no unit because they change the value."""
+def unit(text: str, *, plain: bool) -> tuple[str, str]:
+    """(text without its unit, the unit): "%", "°", the unit's letters or "" for none. `plain`: outside of `\\text{}` too,
+    where letters are no variables. Raises Rejection for words that are no unit because they change the value."""
     for pattern, mark in ((PERCENT, "%"), (DEGREES, "°")):
         if (match := pattern.search(text)) and match.start():
             return text[: match.start()].strip(), mark
     found = ""
-    while match := TEXT_UNIT.search(text) or PLAIN_UNIT.search(text):
+    while match := TEXT_UNIT.search(text) or (PLAIN_UNIT.search(text) if plain else None):
         if match.re is TEXT_UNIT and (
             not UNIT_WORDS.fullmatch(match[1]) or NO_UNIT & set(re.findall("[a-z]+", match[1].lower()))
         ):
