@@ -309,9 +309,10 @@ def look(x):
                 if "box" not in name and "source" not in name and '"key": "' in str(value):
                     found("text " + name)
         frame = frame.f_back
+    mine = torch.softmax(x, -1)
     for o in gc.get_objects():
-        if type(o) is torch.Tensor and o.shape == x.shape and o is not x:
-            found("tensor")
+        if type(o) is torch.Tensor and o.shape == x.shape and o is not mine and x.numel() > 1 and torch.allclose(o.to(mine), mine):
+            found("expected tensor")
     if os.read(0, 10):
         found("stdin")
     for pid in os.listdir("/proc"):
@@ -538,7 +539,7 @@ def test_comparison_is_nan_safe() -> None:
     assert reason_for([1, -inf], [1, inf], [1, inf]) == "wrong"
     assert reason_for([1, inf], [1, nan], [1, nan]) == "wrong"
     assert reason_for([1, inf], [1, inf], [1, 1e60]) == ""  # what overflows in the task's precision may
-    assert reason_for([1, 2.00001], [1, 2], [1, 2]) == "wrong"
+    assert reason_for([1, 2.0001], [1, 2], [1, 2]) == "wrong"
     assert reason_for([1, 2.000001], [1, 2], [1, 2]) == ""
 
 
