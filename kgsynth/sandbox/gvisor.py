@@ -55,6 +55,7 @@ class Gvisor:
 
     def __init__(self, executable: str = "runsc") -> None:
         located(executable)
+        self._owner = os.getpid()
         if os.geteuid() != 0:
             raise SandboxError("gVisor's checkpoints need root: run this as root, or use the bubblewrap backend")
         sweep()
@@ -98,6 +99,8 @@ class Gvisor:
             return box.exec(argv, stdin=stdin, env=env)
 
     def close(self) -> None:
+        if os.getpid() != self._owner:
+            return  # a fork of the program that ends; what is ours is not its own
         with self._boxes_lock:
             boxes = list(self._boxes)
         for box in boxes:
