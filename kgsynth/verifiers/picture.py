@@ -117,7 +117,7 @@ def _offence(seen: Rendering, wanted: Wanted) -> str:
     elements = set(seen.elements)
     local = tuple(address for address in seen.requests if address.startswith("data:"))
     checks = {
-        "malformed": "parsererror" in elements or (wanted.form == "svg" and "svg" not in seen.elements[:4]),
+        "malformed": "parsererror" in elements or (wanted.form == "svg" and seen.root != "svg"),
         "forbidden element": elements & REFUSED,
         "raster image": not wanted.images and (local or elements & RASTER),
         "external reference": len(local) < len(seen.requests),

@@ -34,6 +34,7 @@ FONTS = """<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontcon
 ADDRESS = "http://picture.invalid/"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # plus img-src data: where pictures are allowed
 STYLES = ("color", "font-size")
+ELEMENT = 1  # nodeType
 MAX_SIDE = 4096  # CSS pixels of what is shown of a document with a size of its own
 
 
@@ -149,13 +150,12 @@ def _open_page(browser: Browser, job: dict[str, Any]) -> None:
 
 def _show(browser: Browser, job: dict[str, Any]) -> dict[str, Any]:
     _load(browser, job)
-    size = browser.call("Page.getLayoutMetrics")["cssContentSize"]
     snapshot = browser.call(
         "DOMSnapshot.captureSnapshot", computedStyles=STYLES, includePaintOrder=False, includeDOMRects=False
     )
-    own = _own_size(snapshot) if job["fit"] else None
+    root, own = _root(snapshot)
     clip = {"x": 0, "y": 0, "width": job["width"], "height": job["height"], "scale": 1}
-    if own and max(own) <= MAX_SIDE and min(own) >= 1:
+    if job["fit"] and own and max(own) <= MAX_SIDE and min(own) >= 1:
         clip |= {"width": own[0], "height": own[1], "scale": job["width"] / own[0]}
     shot = browser.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)
     asked = [
@@ -163,8 +163,8 @@ def _show(browser: Browser, job: dict[str, Any]) -> dict[str, Any]:
     ]
     return {
         "png": shot["data"],
-        "content": [size["width"], size["height"]],
-        "own": _own_size(snapshot),
+        "root": root,
+        "own": own,
         "requests": [address[:100] for address in asked[1:]],
         **_summary(snapshot),
     }
@@ -195,14 +195,13 @@ def _load(browser: Browser, job: dict[str, Any]) -> None:
         )
 
 
-def _own_size(snapshot: dict[str, Any]) -> list[float] | None:
-    """Width and height of the root element's box."""
+def _root(snapshot: dict[str, Any]) -> tuple[str, list[float] | None]:
+    """The root element's name, and the width and height of its box when it has one."""
     document = snapshot["documents"][0]
-    names, strings = document["nodes"]["nodeName"], snapshot["strings"]
-    for node, bounds in zip(document["layout"]["nodeIndex"], document["layout"]["bounds"], strict=True):
-        if strings[names[node]].lower() in ("svg", "html"):
-            return bounds[2:]
-    return None
+    nodes, layout = document["nodes"], document["layout"]
+    index = nodes["nodeType"].index(ELEMENT)
+    boxes = dict(zip(layout["nodeIndex"], layout["bounds"], strict=True))
+    return snapshot["strings"][nodes["nodeName"][index]].lower(), boxes[index][2:] if index in boxes else None
 
 
 def _summary(snapshot: dict[str, Any]) -> dict[str, Any]:
@@ -213,8 +212,8 @@ def _summary(snapshot: dict[str, Any]) -> dict[str, Any]:
         layout, boxes = document["layout"], document["textBoxes"]
         for index, bounds, start, length in zip(*(boxes[k] for k in ("layoutIndex", "bounds", "start", "length")), strict=True):  # fmt: skip
             whole = strings[layout["text"][index]].encode("utf-16-le", "surrogatepass")
-            text = whole[2 * start : 2 * (start + length)].decode("utf-16-le", "replace").strip()
-            if text:
+            text = whole[2 * start : 2 * (start + length)].decode("utf-16-le", "replace")
+            if text.strip():
                 colour, size = (strings[i] for i in layout["styles"][index])
                 texts.append({"text": text, "box": bounds, "colour": colour, "size": float(size.removesuffix("px"))})
     return {"elements": names, "texts": texts}

@@ -42,7 +42,8 @@ class Rendering:
     elements: tuple[str, ...] = ()  # names of the nodes as the browser read them, lower case, in document order
     requests: tuple[str, ...] = ()  # addresses that it asked for; every one was refused
     lines: Sequence[Mapping[str, Any]] = ()  # of text: {"text", "box": [x, y, width, height], "colour", "size"}
-    own_size: tuple[float, float] | None = None  # of the root element, CSS pixels
+    root: str = ""  # name of the root element
+    own_size: tuple[float, float] | None = None  # its size, CSS pixels
 
 
 def render(
@@ -70,6 +71,7 @@ def render(
         elements=tuple(reply["elements"]),
         requests=tuple(reply["requests"]),
         lines=reply["texts"],
+        root=reply["root"],
         own_size=(own[0], own[1]) if own else None,
     )
 

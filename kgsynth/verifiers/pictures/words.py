@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from skimage.color import deltaE_ciede2000, rgb2lab
 NEAR, FAR = 8.0, 40.0  # pixels between centres: fully right, fully wrong
 ALIKE, UNLIKE = 8.0, 25.0  # CIEDE2000, likewise
 FONT_ALIKE, FONT_UNLIKE = 1.1, 1.5  # ratio of font sizes, likewise
+TOUCHING = 0.5  # pixels between the halves of a word
 MAX_WORDS = 3000
 
 
@@ -28,15 +29,23 @@ class Word:
     """A word of a page. Lengths in CSS pixels."""
 
     text: str
-    x: float  # of its centre; along a line by its share of the characters
-    y: float
+    left: float  # along a line by its share of the characters
+    right: float
+    y: float  # of its centre
     size: float  # of the font
     colour: tuple[float, float, float] | None  # sRGB in [0, 1]; None: not a plain colour
 
 
 def words(lines: Sequence[Mapping[str, Any]]) -> list[Word]:
     """The visible words of the lines that the renderer reports ({"text", "box": [x, y, w, h], "colour", "size"})."""
-    return [word for line in lines for word in _of_line(line)]
+    found: list[Word] = []
+    for line in lines:
+        for word in _of_line(line):
+            if found and _continues(found[-1], word):
+                found[-1] = _joined(found[-1], word)
+            else:
+                found.append(word)
+    return found
 
 
 def wrong_words(mine: Sequence[Word], theirs: Sequence[Word]) -> float:
@@ -55,7 +64,7 @@ def _best(mine: Sequence[Word], theirs: Sequence[Word]) -> float:
 
 
 def _quality(a: Word, b: Word) -> float:
-    place = _fade(max(abs(a.x - b.x), abs(a.y - b.y)), NEAR, FAR)
+    place = _fade(max(abs(a.left + a.right - b.left - b.right) / 2, abs(a.y - b.y)), NEAR, FAR)
     size = _fade(max(a.size, b.size) / max(min(a.size, b.size), 1e-3), FONT_ALIKE, FONT_UNLIKE)
     return place * size * _fade(_apart(a.colour, b.colour), ALIKE, UNLIKE)
 
@@ -63,7 +72,7 @@ def _quality(a: Word, b: Word) -> float:
 def _apart(a: tuple[float, float, float] | None, b: tuple[float, float, float] | None) -> float:
     if a is None or b is None or a == b:
         return 0.0
-    return float(deltaE_ciede2000(rgb2lab(np.array(a)), rgb2lab(np.array(b))))
+    return float(deltaE_ciede2000(rgb2lab(np.array(a, float)), rgb2lab(np.array(b, float))))
 
 
 def _fade(value: float, good: float, bad: float) -> float:
@@ -76,8 +85,17 @@ def _of_line(line: Mapping[str, Any]) -> Iterator[Word]:
     if not visible or not text or width <= 0 or height <= 0:
         return
     for found in re.finditer(r"\S+", text):
-        centre = x + width * (found.start() + found.end()) / 2 / len(text)
-        yield Word(text=found.group(), x=centre, y=y + height / 2, size=line["size"], colour=colour)
+        left, right = (x + width * at / len(text) for at in found.span())
+        yield Word(text=found.group(), left=left, right=right, y=y + height / 2, size=line["size"], colour=colour)
+
+
+def _continues(word: Word, following: Word) -> bool:
+    """Whether markup cut a word in two: they touch, on one line."""
+    return abs(following.left - word.right) < TOUCHING and abs(following.y - word.y) < word.size / 2
+
+
+def _joined(word: Word, following: Word) -> Word:
+    return replace(word, text=word.text + following.text, right=following.right)
 
 
 def _parsed(colour: str) -> tuple[tuple[float, float, float] | None, bool]:
