@@ -225,8 +225,8 @@ def _number(params: Mapping[str, Any], key: str, default: int | None, low: int, 
 
 def _limits(params: Mapping[str, Any], form: str) -> dict[str, float]:
     given = params.get("limits", {})
-    known = {*LIMITS["html"]}
-    if not isinstance(given, Mapping) or (unknown := set(given) - known):
+    known = set(LIMITS["html"])
+    if not isinstance(given, Mapping) or set(given) - known:
         raise VerifierError(f"picture: 'limits' must map some of {', '.join(sorted(known))} to numbers, not {given!r}")
     for measure, limit in given.items():
         if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0 <= limit < math.inf:

@@ -19,7 +19,7 @@ from kgsynth.verifiers.pictures import browser
 from kgsynth.verifiers.pictures.distance import decode
 
 TYPES = {"svg": "image/svg+xml", "html": "text/html"}
-SECONDS = 20  # for one picture, which takes about one
+SECONDS = 30  # for one picture, which takes about one on a quiet machine
 LIMITS = Limits(
     seconds=SECONDS + 10,
     cpu_seconds=SECONDS + 10,
