@@ -470,7 +470,7 @@ def softmax(x):
     ],
 )
 def test_bad_endings_are_verdicts(body: str, reason: str, sandbox: Sandbox) -> None:
-    params = {**SOFTMAX_TASK, "seconds": 1.0}
+    params = {**SOFTMAX_TASK, "seconds": 2.0}
     assert unscreened(f"def softmax(x):\n    {body}\n", params, sandbox).reason == reason
 
 
@@ -488,13 +488,14 @@ def test_hostile_answers_are_verdicts(sandbox: Sandbox) -> None:
 
 
 def test_faster_is_paid_and_the_same_is_not(sandbox: Sandbox) -> None:
-    slow = "import torch\ndef softmax(x):\n    for _ in range(400):\n        y = torch.softmax(x, -1)\n    return y\n"
-    speed = {"target": [1.5, 2000.0], "sizes": [{"N": 64, "D": 65}], "peak": {"flops": 1e13, "bytes": 1e13}}
+    """The factors are so large that no load of the machine makes up for them."""
+    slow = "import torch\ndef softmax(x):\n    for _ in range(200):\n        y = torch.softmax(x, -1)\n    return y\n"
+    speed = {"target": [1.5, 1e5], "sizes": [{"N": 64, "D": 65}], "peak": {"flops": 1e13, "bytes": 1e13}, "calls": 3}
     params = {**SOFTMAX_TASK, "reference": slow, "speed": speed}
     fast = judged(SOFTMAX, params, sandbox)
     assert (round(fast.score, 3), fast.reason) == (0.667, "slow")
     assert fast.evidence["speed"]["rounds"] >= 5
-    same = judged(slow, {**params, "speed": {**speed, "target": 100.0}}, sandbox)
+    same = judged(slow, {**params, "speed": {**speed, "target": 1e4}}, sandbox)
     assert (same.score, same.reason) == (0.5, "slow")
 
 
@@ -583,3 +584,59 @@ def test_seeds_are_private_and_of_their_own() -> None:
     assert len(set(seeds)) == len(seeds)
     other = kernel_params.read({**SOFTMAX_TASK, "seed": "another"})
     assert set(seeds).isdisjoint(call.seed for call in plan(other, "poison"))
+
+
+# ------------------------------------------------------------------------------------------------------------- GPU
+
+TRITON = """import torch, triton
+import triton.language as tl
+@triton.jit
+def add_one(source, target, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(target + at, tl.load(source + at, mask=at < count) + 1, mask=at < count)
+def one_more(x):
+    y = torch.empty_like(x)
+    add_one[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
+    return y
+"""
+ON_GPU = task("one_more", "def one_more(x):\n    return x + 1\n", ["N", "D"], device="cuda")
+
+
+def needs_cuda() -> None:
+    import torch
+
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+
+
+@pytest.mark.gpu
+def test_a_triton_kernel_is_judged_on_the_gpu(sandbox: Sandbox) -> None:
+    needs_cuda()
+    assert judged(TRITON, ON_GPU, sandbox).reason == "right"
+    assert judged(TRITON.replace("+ 1, mask", "+ 2, mask"), ON_GPU, sandbox).reason == "wrong"
+    assert judged("def one_more(x):\n    return (x + 1).cpu()\n", ON_GPU, sandbox).reason == "wrong device"
+
+
+@pytest.mark.gpu
+def test_hack_03_work_left_on_another_stream(sandbox: Sandbox) -> None:
+    needs_cuda()
+    source = """import torch
+def one_more(x):
+    y = torch.zeros_like(x)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(200_000_000)
+        y.add_(x).add_(1)
+    return y
+"""
+    spec = kernel_params.read(ON_GPU)
+    run = Bench(spec=spec, sandbox=sandbox).run(source, plan(spec, "stream"))
+    assert run.status == "done"
+    assert min(call["seconds"] for call in run.calls) > 0.05  # 0.1 s at 2 GHz: it is on the clock
+
+
+@pytest.mark.gpu
+def test_hack_20_a_part_is_never_written_on_the_gpu(sandbox: Sandbox) -> None:
+    needs_cuda()
+    assert judged(TRITON.replace("mask=at < count)\n", "mask=at < count - 1)\n"), ON_GPU, sandbox).reason == "wrong"
