@@ -79,7 +79,7 @@ def test_what_ran_before_a_command_that_is_late_lives_on(box: Box) -> None:
 
 def test_a_process_in_the_background_does_not_hold_the_call(box: Box) -> None:
     start = time.monotonic()
-    script = "(while :; do echo x >> log; sleep 0.05; done) & echo started"
+    script = "echo x > log; (while :; do echo x >> log; sleep 0.05; done) & echo started"
     result = box.exec(["sh", "-c", script], limits=Limits(seconds=60))
     assert time.monotonic() - start < 30
     assert result.stdout == "started\n"
@@ -89,7 +89,9 @@ def test_a_process_in_the_background_does_not_hold_the_call(box: Box) -> None:
 
 
 def test_a_process_in_the_background_may_write_to_the_output_of_its_command(box: Box) -> None:
-    assert box.exec(["sh", "-c", "(while :; do echo noise; echo x >> log; sleep 0.05; done) & sleep 0.2"]).ok
+    assert box.exec(
+        ["sh", "-c", "echo x > log; (while :; do echo noise; echo x >> log; sleep 0.05; done) & sleep 0.2"]
+    ).ok
     size = len(box.read("log"))
     until(lambda: len(box.read("log")) > size)
 
