@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ CPU_SECONDS = 2  # of one question; more is a verdict ("timeout"), the same one 
 MEMORY_MB = 1024  # address space of one question
 WALL_SECONDS = 120  # of one question; more is not a verdict: the machine is too busy to judge
 START_SECONDS = 300  # to import and to warm up
+LIMITS = "iii"  # how the three are sent along with a question
 INSTALL = "pip install 'kgsynth[verify]'"
 
 
@@ -57,7 +59,8 @@ class Calculator:
         ours, theirs = socket.socketpair()
         with ours, theirs:
             ours.settimeout(WALL_SECONDS + START_SECONDS)
-            socket.send_fds(self._running(), [b"?"], [theirs.fileno()])
+            limits = struct.pack(LIMITS, CPU_SECONDS, MEMORY_MB, WALL_SECONDS)
+            socket.send_fds(self._running(), [limits], [theirs.fileno()])
             theirs.close()
             ours.sendall(data)
             ours.shutdown(socket.SHUT_WR)
@@ -78,9 +81,8 @@ def _start() -> tuple[subprocess.Popen[bytes], socket.socket]:
     """The process knows no secret: of the environment it gets the module path only."""
     ours, theirs = socket.socketpair()
     path = os.pathsep.join(os.path.abspath(folder or ".") for folder in sys.path)
-    limits = [str(number) for number in (CPU_SECONDS, MEMORY_MB, WALL_SECONDS)]
     process = subprocess.Popen(
-        [sys.executable, "-s", "-P", "-m", "kgsynth.verifiers.algebra.server", str(theirs.fileno()), *limits],
+        [sys.executable, "-s", "-P", "-m", "kgsynth.verifiers.algebra.server", str(theirs.fileno())],
         env={"PYTHONPATH": path, "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -13,9 +13,11 @@ import os
 import resource
 import signal
 import socket
+import struct
 import sys
 from typing import Any
 
+from kgsynth.verifiers.algebra.client import LIMITS
 from kgsynth.verifiers.algebra.judge import judge
 
 WARM_UP = (
@@ -38,8 +40,7 @@ REFUSED += ("subprocess.", "socket.", "shutil.", "ctypes.", "pty.", "webbrowser.
 
 
 def main() -> None:
-    descriptor, *limits = map(int, sys.argv[1:])
-    control = socket.socket(fileno=descriptor)
+    control = socket.socket(fileno=int(sys.argv[1]))
     for kind, expected, answer in WARM_UP:
         judge({"kind": kind, "expected": expected, "answer": answer})
     for shape in SHAPES.replace("\n", ";").split(";"):
@@ -48,10 +49,10 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # nobody reads what libraries warn of
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the guardians
     control.sendall(b"!")
-    while descriptors := socket.recv_fds(control, 1, 1)[1]:
+    while (message := socket.recv_fds(control, struct.calcsize(LIMITS), 1))[1]:
         if os.fork() == 0:
-            guard(socket.socket(fileno=descriptors[0]), *limits)
-        os.close(descriptors[0])
+            guard(socket.socket(fileno=message[1][0]), *struct.unpack(LIMITS, message[0]))
+        os.close(message[1][0])
     os.killpg(0, signal.SIGKILL)  # the parent is gone: so are all questions
 
 
