@@ -165,6 +165,7 @@ EXPLANATIONS: tuple[Explanation, ...] = (
     ("an answer hidden in working or among several: give it alone between the tags", lambda e, v: e.right and v is not None and v.reason in ("several answers", "too long", "unreadable", "other variables") and (len(e.answer) > 60 or bool(PROSE.search(e.answer)) or v.reason == "several answers")),
     ("a set where a tuple, interval or equation is asked for, or the other way round", lambda e, v: e.right and v is not None and v.reason in ("other kind", "unreadable", "wrong", "several answers") and bool(re.search(r"[,;{]", e.gold))),
     ("an inequality counts as the interval when it is solved; math-verify wants the interval's notation", lambda e, v: not e.right and bool(re.search(r"<|>|\\[lg]e", e.answer + e.gold))),
+    ("math-verify reads an inline formula on one line only", lambda e, v: not e.right and "\n" in e.answer),
     ("two boxes in running text, which this benchmark joins", lambda e, v: not e.right and e.gold.count("boxed") > 1),
     ("math-verify wants the whole equation; here the value of a name is enough", lambda e, v: not e.right and "=" in e.gold),
 )  # fmt: skip
