@@ -20,13 +20,13 @@ import time
 import weakref
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from kgsynth.errors import SandboxError
 from kgsynth.sandbox import Box, ExecResult, Limits, Snapshot
+from kgsynth.sandbox.arguments import checked, command, contents, relative
 from kgsynth.sandbox.freezer import Freezer
 from kgsynth.sandbox.jail import INSTALL, PYTHON, Jail, Job
 from kgsynth.sandbox.layers import Layer, Layers
@@ -59,7 +59,7 @@ class Bubblewrap:
             raise SandboxError(f"Python does not start inside bubblewrap: {result.stderr.strip()[-500:]}")
 
     def create(self, limits: Limits = Limits(), *, packages: Sequence[str] = ()) -> BubblewrapBox:
-        return self._box(_checked(limits), tuple(packages), None)
+        return self._box(checked(limits), tuple(packages), None)
 
     def restore(self, snapshot: Snapshot) -> BubblewrapBox:
         if not isinstance(snapshot, BubblewrapSnapshot):
@@ -79,8 +79,8 @@ class Bubblewrap:
         packages: Sequence[str] = (),
     ) -> ExecResult:
         """See Sandbox.run."""
-        job = _job(argv, _inside(files or {}, limits), stdin, env, fresh=True)
-        limits, packages = _checked(limits), tuple(packages)
+        job = _job(argv, contents(files or {}, limits), stdin, env, fresh=True)
+        limits, packages = checked(limits), tuple(packages)
         start = time.monotonic()
         jail = self._take(packages)
         try:
@@ -184,11 +184,11 @@ class BubblewrapBox:
     ) -> ExecResult:
         """See Box.exec."""
         start = self._clock()
-        ending = self._do(_job(argv, {}, stdin, env), _checked(limits or self._limits))
+        ending = self._do(_job(argv, {}, stdin, env), checked(limits or self._limits))
         return _result(ending, self._clock() - start)
 
     def write(self, path: str, data: bytes | str) -> None:
-        job = Job(files=_inside({path: data}, self._limits))
+        job = Job(files=contents({path: data}, self._limits))
         try:
             self._do(job, self._limits)
         except SandboxError as error:
@@ -197,7 +197,7 @@ class BubblewrapBox:
 
     def read(self, path: str) -> bytes:
         limits = Limits(output_kb=self._limits.disk_mb << 10, seconds=60)
-        ending = self._do(Job(read=_relative(path)), limits)
+        ending = self._do(Job(read=relative(path)), limits)
         if ending.timed_out or ending.out.truncated:
             raise SandboxError(f"{path!r} is larger than Limits.disk_mb = {self._limits.disk_mb} MB")
         return bytes(ending.out.data)
@@ -289,33 +289,8 @@ class BubblewrapBox:
 def _job(
     argv: Sequence[str], files: Mapping[str, bytes], stdin: str, env: Mapping[str, str] | None, *, fresh: bool = False
 ) -> Job:
-    env = dict(env or {})
-    for text in (*argv, *env, *env.values()):
-        if "\0" in text:
-            raise SandboxError(f"cannot start a command with a NUL character in it: {text!r:.80}")
-    if not argv:
-        raise SandboxError("there is no command to run")
-    return Job(argv=tuple(argv), files=files, stdin=stdin.encode("utf-8", "surrogatepass"), env=env, fresh=fresh)
-
-
-def _inside(files: Mapping[str, bytes | str], limits: Limits) -> dict[str, bytes]:
-    """Files as bytes. Raises SandboxError for a path that leaves the working directory, and for a full disk."""
-    contents = {
-        _relative(path): data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
-        for path, data in files.items()
-    }
-    if sum(map(len, contents.values())) > limits.disk_mb << 20:
-        raise SandboxError(
-            f"{', '.join(files)!r:.80} does not fit: the box may hold Limits.disk_mb = {limits.disk_mb} MB"
-        )
-    return contents
-
-
-def _relative(path: str) -> str:
-    inside = PurePosixPath(path)
-    if inside.is_absolute() or ".." in inside.parts or "\0" in path or not inside.parts:
-        raise SandboxError(f"{path!r} is not a file under the working directory; give a relative path without '..'")
-    return str(inside)
+    argv, env = command(argv, env)
+    return Job(argv=argv, files=files, stdin=stdin.encode("utf-8", "surrogatepass"), env=env, fresh=fresh)
 
 
 def _result(ending: Ending, seconds: float) -> ExecResult:
@@ -329,11 +304,3 @@ def _result(ending: Ending, seconds: float) -> ExecResult:
         out_of_memory=ending.out_of_memory,
         seconds=seconds,
     )
-
-
-def _checked(limits: Limits) -> Limits:
-    for field in fields(limits):
-        value, least = getattr(limits, field.name), 0 if field.name == "virtual_mb" else 1e-9
-        if value is not None and value < least:
-            raise SandboxError(f"Limits.{field.name} = {value} must be {'positive' if least else '0 or more'}")
-    return limits

@@ -57,7 +57,7 @@ class E2B:
     """
 
     name = "e2b"
-    python = ("python3", "-s")
+    python: tuple[str, ...] = ("python3", "-s")
 
     def __init__(
         self,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kgsynth.errors import SandboxError
 from kgsynth.sandbox import Box, ExecResult, Limits
-from kgsynth.sandbox.bubblewrap import _checked, _relative
+from kgsynth.sandbox.arguments import checked, command, contents, relative
 from kgsynth.sandbox.e2b_calls import ATTEMPTS, Refused, call, e2b
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class E2BBox:
     def __init__(self, home: E2B, sandbox: e2b.Sandbox, limits: Limits, *, origin: str) -> None:
         self.id, self.origin = sandbox.sandbox_id, origin
         self.randomness = ""  # what its kernel drew first
-        self._home, self._sandbox, self._limits = home, sandbox, _checked(limits)
+        self._home, self._sandbox, self._limits = home, sandbox, checked(limits)
         self._expires = time.monotonic() + home.ttl_seconds
         self._mark = ""
         self._paused = self._closed = False
@@ -80,7 +80,7 @@ class E2BBox:
         limits: Limits | None = None,
     ) -> ExecResult:
         """See Box.exec."""
-        limits, mark = _checked(limits or self._limits), secrets.token_hex(8)
+        limits, mark = checked(limits or self._limits), secrets.token_hex(8)
         spec = json.dumps(_spec(argv, stdin, env, limits, mark))
         self._ready(limits.seconds + GRACE_SECONDS)
         if len(spec) > INLINE:
@@ -92,15 +92,12 @@ class E2BBox:
         return self._watch(shlex.join(["exec", "python3", "-I", "-S", "-c", INSIDE, spec]), limits, mark)
 
     def write(self, path: str, data: bytes | str) -> None:
-        target = f"/work/{_relative(path)}"
-        content = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
-        if len(content) > self._limits.disk_mb << 20:
-            raise SandboxError(f"{path!r} does not fit: the box may hold Limits.disk_mb = {self._limits.disk_mb} MB")
+        ((target, content),) = contents({path: data}, self._limits).items()
         self._ready()
-        call(f"cannot write {path!r}", lambda: self._sandbox.files.write(target, content), attempts=ATTEMPTS)
+        call(f"cannot write {path!r}", lambda: self._sandbox.files.write(f"/work/{target}", content), attempts=ATTEMPTS)
 
     def read(self, path: str) -> bytes:
-        target = f"/work/{_relative(path)}"
+        target = f"/work/{relative(path)}"
         self._ready()
         return call(f"cannot read {path!r}", lambda: self._download(target), attempts=ATTEMPTS)
 
@@ -289,17 +286,12 @@ class _Text:
 
 def _spec(argv: Sequence[str], stdin: str, env: Mapping[str, str] | None, limits: Limits, mark: str) -> dict[str, Any]:
     """What `e2b_inside.py` is told."""
-    env = {"HOME": "/work", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", **(env or {})}
-    for text in (*argv, *env, *env.values()):
-        if "\0" in text:
-            raise SandboxError(f"cannot start a command with a NUL character in it: {text!r:.80}")
-    if not argv:
-        raise SandboxError("there is no command to run")
+    argv, env = command(argv, env)
     virtual_mb = limits.memory_mb if limits.virtual_mb is None else limits.virtual_mb
     return {
-        "argv": list(argv),
+        "argv": argv,
         "stdin": stdin,
-        "env": env,
+        "env": {"HOME": "/work", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", **env},
         "mark": mark,
         "limits": {
             "seconds": limits.seconds,

@@ -29,7 +29,8 @@ from typing import IO
 from kgsynth.errors import SandboxError
 from kgsynth.sandbox import ExecResult, Limits, Snapshot
 from kgsynth.sandbox import gvisor_init as init
-from kgsynth.sandbox.gvisor_box import GvisorBox, GvisorSnapshot, Origin, checked
+from kgsynth.sandbox.arguments import checked
+from kgsynth.sandbox.gvisor_box import GvisorBox, GvisorSnapshot, Origin
 from kgsynth.sandbox.gvisor_container import Container, Runsc, end_all, located
 
 PREFIX = "kgsynth-gvisor-"

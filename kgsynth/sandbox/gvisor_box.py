@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
 import shutil
 import threading
@@ -12,12 +11,13 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from kgsynth.errors import SandboxError
 from kgsynth.sandbox import Box, ExecResult, Limits
+from kgsynth.sandbox.arguments import checked, command, contents, relative
 from kgsynth.sandbox.gvisor_container import GRACE_SECONDS, Container
 from kgsynth.sandbox.gvisor_line import TICK_SECONDS, Events, Line
 
@@ -96,9 +96,9 @@ class GvisorBox:
         env: Mapping[str, str] | None = None,
         limits: Limits | None = None,
     ) -> ExecResult:
-        limits, env = checked(limits or self._limits), {**self._origin.env, **(env or {})}
-        _passable(argv, env)
-        request = {"do": "exec", "argv": list(argv), "env": env, "limits": _inner(limits)}
+        argv, env = command(argv, env)
+        limits = checked(limits or self._limits)
+        request = {"do": "exec", "argv": argv, "env": {**self._origin.env, **env}, "limits": _inner(limits)}
         with self._lock:
             container = self._ready()
             start = time.monotonic()
@@ -121,13 +121,11 @@ class GvisorBox:
         )
 
     def write(self, path: str, data: bytes | str) -> None:
-        content = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
-        if len(content) > self._limits.disk_mb << 20:
-            raise SandboxError(f"{path!r} does not fit: the box may hold Limits.disk_mb = {self._limits.disk_mb} MB")
-        self._on_file("write", {"path": _relative(path)}, content)
+        for target, content in contents({path: data}, self._limits).items():
+            self._on_file("write", {"path": target}, content)
 
     def read(self, path: str) -> bytes:
-        return self._on_file("read", {"path": _relative(path), "limit": self._limits.disk_mb << 20}, b"")
+        return self._on_file("read", {"path": relative(path), "limit": self._limits.disk_mb << 20}, b"")
 
     def _on_file(self, do: str, request: dict, data: bytes) -> bytes:
         with self._lock:
@@ -365,35 +363,3 @@ def _inner(limits: Limits) -> dict[str, object]:
     hard = {name: [value, value] for name, value in zip(RLIMIT_NAMES, values, strict=True)}
     hard["RLIMIT_CPU"] = [limits.cpu_seconds, limits.cpu_seconds + 1]
     return {"output": limits.output_kb << 10, "resources": hard}
-
-
-def _passable(argv: Sequence[str], env: Mapping[str, str]) -> None:
-    """Raise SandboxError for what no system call can pass on."""
-    if not argv or not argv[0]:
-        raise SandboxError("argv is empty; give a program and its arguments")
-    for text in (*argv, *env, *env.values()):
-        if "\0" in text or not _encodable(text):
-            raise SandboxError(f"{text!r:.80} cannot be an argument or in the environment: it holds NUL or a surrogate")
-
-
-def _encodable(text: str) -> bool:
-    try:
-        os.fsencode(text)
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _relative(path: str) -> str:
-    inside = PurePosixPath(path)
-    if inside.is_absolute() or ".." in inside.parts or "\0" in path or not inside.parts:
-        raise SandboxError(f"{path!r} is not a file under the working directory; give a relative path without '..'")
-    return str(inside)
-
-
-def checked(limits: Limits) -> Limits:
-    """Raise SandboxError for a limit that limits to nothing."""
-    for name, value in vars(limits).items():
-        if name != "virtual_mb" and value <= 0:
-            raise SandboxError(f"Limits.{name} = {value} must be positive")
-    return limits

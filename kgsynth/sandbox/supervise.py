@@ -34,7 +34,10 @@ class Capture:
 
     def read(self, fd: int) -> bool:
         """Take what is ready. False at the end of the stream."""
-        chunk = os.read(fd, 1 << 16)
+        try:
+            chunk = os.read(fd, 1 << 16)
+        except BlockingIOError:  # the writer has the pipe open for reading as well, and was faster
+            return True
         self.data += chunk[: self.limit - len(self.data)]
         self.seen += len(chunk)
         return bool(chunk)
@@ -125,9 +128,10 @@ def _watch(
 def _drain(waiting: selectors.BaseSelector) -> None:
     """Read what was written before the end. What a process in the background may write later is not waited for."""
     for key in [key for key in waiting.get_map().values() if key.data is not None]:
-        with contextlib.suppress(BlockingIOError):
-            while key.data.read(key.fd) and not key.data.flooded:
-                pass
+        seen = -1
+        while key.data.seen > seen and not key.data.flooded:
+            seen = key.data.seen
+            key.data.read(key.fd)
 
 
 def kill_tree(process: subprocess.Popen[bytes]) -> None:
