@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import os
 import secrets
 import shutil
 import signal
@@ -52,7 +53,7 @@ class Bubblewrap:
         self._waiting: dict[tuple[str, ...], list[Jail]] = defaultdict(list)
         self._boxes: weakref.WeakSet[BubblewrapBox] = weakref.WeakSet()
         self._lock = threading.Lock()
-        self._closed = False
+        self._owner, self._closed = os.getpid(), False
         atexit.register(self.close)
         result = self.run([*PYTHON, "-c", "print(6 * 7)"])
         if result.stdout != "42\n":
@@ -92,8 +93,9 @@ class Bubblewrap:
         return _result(ending, time.monotonic() - start)
 
     def close(self) -> None:
+        """See Sandbox.close. A fork of the program closes nothing."""
         with self._lock:
-            if self._closed:
+            if self._closed or os.getpid() != self._owner:
                 return
             self._closed = True
             waiting = [jail for jails in self._waiting.values() for jail in jails]

@@ -91,6 +91,7 @@ class Container:
                     stderr=log,
                     cwd="/",
                     env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+                    start_new_session=True,  # a Ctrl-C is for us
                 )
         except OSError as error:
             os.close(self.to)

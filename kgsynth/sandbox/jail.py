@@ -61,7 +61,7 @@ class Jail:
             command += ["--info-fd", str(info), "--", *PYTHON, "/pid1.py", str(theirs.fileno())]
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, pass_fds=(info, theirs.fileno()),
-                env={}, cwd="/",
+                env={}, cwd="/", start_new_session=True,  # a Ctrl-C is for us
             )  # fmt: skip
             theirs.close()
             self._start(packages, errors)
