@@ -57,7 +57,7 @@ def test_there_are_enough_cases() -> None:
 
 def test_a_verdict_is_the_same_again(sandbox: Sandbox) -> None:
     """In random order, in threads, among the answers of all verifiers: two right and two wrong ones of each."""
-    rows = []
+    rows: list[tuple[Case, str]] = []
     for cases in CASES.values():
         right = [(case, answer) for case in cases for answer in case.right]
         wrong = [(case, answer) for case in cases for answer in case.wrong]
@@ -65,7 +65,7 @@ def test_a_verdict_is_the_same_again(sandbox: Sandbox) -> None:
     order = [i for i in range(len(rows)) for _ in range(REPEATS)]
     random.Random(2).shuffle(order)
     with ThreadPoolExecutor(4) as pool:
-        verdicts = list(pool.map(lambda i: judged(*rows[i], sandbox), order))
+        verdicts = list(pool.map(lambda i: judged(rows[i][0], rows[i][1], sandbox), order))
     seen: dict[int, set[tuple[float, str]]] = {}
     for i, verdict in zip(order, verdicts, strict=True):
         seen.setdefault(i, set()).add((verdict.score, verdict.reason))
