@@ -1,6 +1,6 @@
 """Is a verdict the same every time? Answers of all verifiers' cases, each judged many times, shuffled, in threads.
 
-    python benchmarks/verdicts_repeat.py [--times 1000] [--answers 2] [--threads 8] [--seed 0]
+    python benchmarks/verdicts_repeat.py [--times 1000] [--answers 2] [--threads 8] [--seed 0] [--modules text number]
 
 Of each module of tests/fair, `--answers` right and as many wrong ones are drawn; every one is judged `--times` times among
 the others. A verdict is a score and a reason. `SandboxError` (could not be judged) counts as a flake too. The last line
@@ -15,6 +15,7 @@ import random
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,9 +29,11 @@ from tests.fair import Case, load, reply
 Row = tuple[str, Case, str]  # module, case, answer
 
 
-def drawn(answers: int, rng: random.Random) -> list[Row]:
+def drawn(answers: int, rng: random.Random, modules: Collection[str] = ()) -> list[Row]:
     rows: list[Row] = []
     for module, cases in load().items():
+        if modules and module not in modules:
+            continue
         for side in ("right", "wrong"):
             pool = [(module, case, answer) for case in cases for answer in getattr(case, side)]
             rows += rng.sample(pool, min(answers, len(pool)))
@@ -53,10 +56,13 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=1000)
     parser.add_argument("--answers", type=int, default=2, help="right ones and wrong ones, per module")
     parser.add_argument("--threads", type=int, default=8)
+    parser.add_argument(
+        "--modules", nargs="+", default=(), help="of tests/fair, for example text number; all by default"
+    )
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
-    rows = drawn(arguments.answers, rng)
+    rows = drawn(arguments.answers, rng, arguments.modules)
     order = [i for i in range(len(rows)) for _ in range(arguments.times)]
     rng.shuffle(order)
     sandbox, start = open_sandbox(), time.perf_counter()
