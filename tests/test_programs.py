@@ -177,6 +177,7 @@ BAD: list[dict[str, Any]] = [
     {"tolerance": 1},
     {"partial": 1},
     {"memory_mb": 1},
+    {"memory": 64},
     {"seconds": True},
 ]
 

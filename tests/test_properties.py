@@ -164,6 +164,7 @@ BAD: list[dict[str, Any]] = [
     {"properties": [{"relation": "commutative"}]},
     {"properties": [{"relation": "bounds"}]},
     {"properties": [{"relation": "equals"}]},
+    {"properties": [{"relation": "sorted"}], "property": []},
     {"properties": [{"relation": "equals", "outputs": [1]}]},
     {"properties": [{"relation": "equals", "outputs": [["lisp"]]}]},
     {"properties": [{"relation": "equals", "reference": "def f(x): raise ValueError"}]},

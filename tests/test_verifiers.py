@@ -48,6 +48,7 @@ BAD_PARAMS: list[tuple[str, dict[str, Any]]] = [
     ("text", {"answers": "ok"}),
     ("literal", {}),
     ("literal", {"value": " "}),
+    ("literal", {"value": "1", "type": "int"}),
     ("function_tests", {"name": "f", "tests": []}),
     ("function_tests", {"name": "not a name", "tests": [{"args": ["list"], "expect": 1}]}),
     ("function_tests", {"name": "f", "tests": [{"args": ["list"]}]}),
@@ -55,6 +56,7 @@ BAD_PARAMS: list[tuple[str, dict[str, Any]]] = [
     ("function_tests", {"name": "f", "tests": [{"args": ["lisp"], "expect": 1}]}),
     ("function_tests", {"name": "f", "tests": [{"args": ["list"], "expect": 1}], "forbidden": "math"}),
     ("function_tests", {"name": "f", "tests": [{"args": ["list"], "expect": 1}], "seconds": 0}),
+    ("function_tests", {"name": "f", "tests": [{"args": ["list"], "expect": 1}], "second": 5}),
 ]
 
 

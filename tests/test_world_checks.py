@@ -158,7 +158,7 @@ GOAL = {"check": "equals", "path": "out", "text": "42"}
         ({"checks": [GOAL], "seconds": 0}, "'seconds'"),
         ({"checks": [GOAL], "partial": 1}, "'partial'"),
         ({"checks": [GOAL], "max_chars": 10**9}, "'max_chars'"),
-        ({"checks": [GOAL], "extra": 1}, "unknown params extra"),
+        ({"checks": [GOAL], "extra": 1}, "unknown parameter 'extra'"),
         ({"checks": [GOAL], "files": {"a": b"x"}}, "plain JSON"),
         ({"checks": [{"check": "script", "python": "print(1)", "expect": 1}]}, "pass a sandbox"),
     ],

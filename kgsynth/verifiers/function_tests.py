@@ -15,6 +15,7 @@ from kgsynth.verifiers import Verdict, c_calls, register, runner
 from kgsynth.verifiers.answer import extract
 from kgsynth.verifiers.calls import Call, Form, Outcome, check_arguments, run_calls, run_forms
 from kgsynth.verifiers.languages import LANGUAGES
+from kgsynth.verifiers.params import identifier, one_of, only_known, seconds, some, texts
 from kgsynth.verifiers.source import MAX_LENGTH, read
 from kgsynth.verifiers.values import decode, encode, same
 
@@ -24,8 +25,8 @@ FAILURES = (
     *("syntax error", "no such function", "forbidden import", "load error"),
     *("timeout", "out of memory", "not encodable", "result too large", "crashed"),
 )
-MAX_SECONDS = 600
 SHOWN = 200  # characters of a result kept as evidence
+OPTIONS = ("name", "forbidden", "seconds", "language", "signature")
 
 
 @register("function_tests", needs_sandbox=True)
@@ -89,37 +90,27 @@ def _passes(outcome: Outcome, test: Mapping[str, Any], loose: bool) -> bool:
 
 def _checked(params: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], dict[str, Any]]:
     """The tests and the options of `run_forms`. Raises VerifierError for a task without tests and what is not as said."""
-    options, tests = checked_options("function_tests", params), params.get("tests")
-    if not isinstance(tests, (list, tuple)) or not tests:
-        raise VerifierError("function_tests: 'tests' must be a list of at least one test: none would accept anything")
+    only_known("function_tests", params, (*OPTIONS, "tests"))
+    options, tests = checked_options("function_tests", params), some("function_tests", params, "tests", "test")
     for number, test in enumerate(tests):
         _check_test(f"function_tests: test {number}", test, options)
-    return list(tests), options
+    return tests, options
 
 
 def checked_options(label: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """How the answer's function is called: {"forbidden", "seconds", "language", "signature"}, checked with its name."""
-    name, language = params.get("name"), params.get("language", "python")
-    forbidden, signature = params.get("forbidden", []), params.get("signature")
-    if not isinstance(name, str) or not name.isidentifier():
-        raise VerifierError(f"{label}: 'name' must be an identifier, not {name!r}")
-    if not isinstance(forbidden, (list, tuple)) or not all(isinstance(module, str) for module in forbidden):
-        raise VerifierError(f"{label}: 'forbidden' must be a list of module names, not {forbidden!r}")
-    if language not in LANGUAGES:
-        raise VerifierError(f"{label}: 'language' must be one of {', '.join(LANGUAGES)}, not {language!r}")
+    """How the answer's function is called: OPTIONS without its name, which is checked too."""
+    name, forbidden = identifier(label, params, "name"), texts(label, params, "forbidden")
+    language, signature = one_of(label, params, "language", LANGUAGES), params.get("signature")
     if language != "python" and (forbidden or not name.isascii()):
         raise VerifierError(f"{label}: 'forbidden' modules and names in other letters than ASCII are for python only")
     if language == "c":
         c_calls.checked_signature(signature)
-    seconds = checked_seconds(label, params.get("seconds", 5))
-    return {"forbidden": tuple(forbidden), "seconds": seconds, "language": language, "signature": signature}
-
-
-def checked_seconds(label: str, seconds: Any) -> float:
-    """Raises VerifierError unless it is a sensible limit."""
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= MAX_SECONDS:
-        raise VerifierError(f"{label}: 'seconds' must be a number between 0 and {MAX_SECONDS}, not {seconds!r}")
-    return seconds
+    return {
+        "forbidden": forbidden,
+        "seconds": seconds(label, params, 5),
+        "language": language,
+        "signature": signature,
+    }
 
 
 def _check_test(label: str, test: Any, options: Mapping[str, Any]) -> None:
@@ -132,5 +123,5 @@ def _check_test(label: str, test: Any, options: Mapping[str, Any]) -> None:
     if not isinstance(args, (list, tuple)) or not isinstance(kwargs, dict):
         raise VerifierError(f"{label} has 'args' that are no sequence or 'kwargs' that are no dict")
     if test.get("seconds") is not None:
-        checked_seconds(label, test["seconds"])
+        seconds(label, test, 5)
     check_arguments(test["args"], test.get("kwargs", ["dict"]), options["language"], options["signature"])

@@ -21,6 +21,7 @@ from itertools import islice
 from typing import Any
 
 from kgsynth.errors import VerifierError
+from kgsynth.verifiers.params import only_known, whole
 from kgsynth.verifiers.values import encode
 
 MOST_LENGTH, MOST_DEPTH, MOST_ITEMS, MOST_NUMBER = 1000, 8, 20_000, 10**300
@@ -59,8 +60,7 @@ def check(label: str, spec: Any, depth: int = 0) -> None:
         )
     if depth > MOST_DEPTH:
         raise VerifierError(f"{label}: inputs are nested more than {MOST_DEPTH} deep")
-    if unknown := set(spec) - {"kind", *_kind(spec).keys}:
-        raise VerifierError(f"{label}: {spec['kind']} has no {sorted(unknown)}; known: {', '.join(_kind(spec).keys)}")
+    only_known(f"{label} ({spec['kind']})", spec, ("kind", *_kind(spec).keys))
     for inner in _inner(label, spec):
         check(label, inner, depth + 1)
     _check_numbers(label, spec)
@@ -108,8 +108,7 @@ def _check_numbers(label: str, spec: Spec) -> None:
         if type(value) not in fits or not -MOST_NUMBER < value < MOST_NUMBER:
             raise VerifierError(f"{label}: {key!r} must be a number below 1e300, not {value!r:.80}")
     for key, most in (("min_length", MOST_LENGTH), ("max_length", MOST_LENGTH), ("depth", MOST_DEPTH)):
-        if type(spec.get(key, 0)) is not int or not 0 <= spec.get(key, 0) <= most:
-            raise VerifierError(f"{label}: {key!r} must be a whole number from 0 to {most}, not {spec[key]!r}")
+        whole(label, spec, key, 0, 0, most)
     for low, high in ((_low(spec), _high(spec)), (_shortest(spec), _longest(spec))):
         if low > high:
             raise VerifierError(f"{label}: the least, {low}, is above the most, {high}")

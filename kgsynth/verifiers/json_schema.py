@@ -18,7 +18,7 @@ from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import Verdict, register
 from kgsynth.verifiers.answer import extract
 from kgsynth.verifiers.matching import all_met
-from kgsynth.verifiers.params import only_known
+from kgsynth.verifiers.params import is_number, only_known, real
 
 MAX_DEPTH = 50
 MAX_SCHEMA = 20_000  # characters
@@ -75,10 +75,8 @@ class Places:
 
     def same(self, given: Any, wanted: Any, pointer: str = "") -> bool:
         """Equal JSON values of equal types (an integer is a number; true is not 1)."""
-        if _is_number(wanted):
-            return _is_number(given) and abs(Fraction(given) - Fraction(wanted)) <= self.relative * abs(
-                Fraction(wanted)
-            )
+        if is_number(wanted):
+            return is_number(given) and self._near(Fraction(given), Fraction(wanted))
         if type(given) is not type(wanted):
             return False
         match wanted:
@@ -90,6 +88,9 @@ class Places:
             case list():
                 return len(given) == len(wanted) and self._same_items(given, wanted, pointer)
         return given == wanted
+
+    def _near(self, given: Fraction, wanted: Fraction) -> bool:
+        return abs(given - wanted) <= self.relative * abs(wanted)
 
     def _same_items(self, given: list[Any], wanted: list[Any], pointer: str) -> bool:
         if pointer in self.unordered:
@@ -123,10 +124,6 @@ def _depth(document: Any) -> int:
 
 def _items(value: list[Any] | dict[str, Any]) -> Any:
     return value.values() if isinstance(value, dict) else value
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _escaped(key: str) -> str:
@@ -188,15 +185,13 @@ Checked = tuple[Mapping[str, Any], Mapping[str, Any], frozenset[str], Fraction]
 def _checked(params: Mapping[str, Any]) -> Checked:
     only_known("json_schema", params, ("expected", "schema", "unordered", "relative"))
     expected, schema = params.get("expected"), params.get("schema", {})
-    unordered, relative = params.get("unordered", ()), params.get("relative", 0)
+    unordered, relative = params.get("unordered", ()), real("json_schema", params, "relative", 0, 0, 0.5)
     if not isinstance(expected, Mapping) or not expected or not all(map(_is_pointer, expected)):
         raise VerifierError("json_schema: 'expected' must map JSON Pointers ('' or '/name') to the values wanted there")
     if expected.get("", True) in ({}, [], "", None):
         raise VerifierError("json_schema: an empty document is nothing to ask for")
     if not isinstance(unordered, (list, tuple)) or not all(map(_is_pointer, unordered)):
         raise VerifierError(f"json_schema: 'unordered' must be a list of JSON Pointers, not {unordered!r}")
-    if not _is_number(relative) or not 0 <= relative <= 0.5:
-        raise VerifierError(f"json_schema: 'relative' must be between 0 and 0.5, not {relative!r}")
     _check_schema(schema, expected)
     return expected, schema, frozenset(unordered), Fraction(repr(relative))
 

@@ -11,6 +11,7 @@ from kgsynth.errors import VerifierError
 from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import Verdict, register
 from kgsynth.verifiers.answer import extract
+from kgsynth.verifiers.params import only_known
 from kgsynth.verifiers.source import parse
 from kgsynth.verifiers.values import encode, same
 
@@ -21,6 +22,7 @@ CODE = re.compile(r"`([^`\n]+)`")
 @register("literal")
 def literal(answer: str, params: Mapping[str, Any], sandbox: Sandbox | None) -> Verdict:
     """params: {"value": "[1, 2]"}. `[1,2]` is right too, also in code marks; `(1, 2)`, `[1.0, 2]`, `[True, 2]` are not."""
+    only_known("literal", params, ("value",))
     value = params.get("value")
     if not isinstance(value, str) or not value.strip():
         raise VerifierError(f"literal: 'value' must be a non-blank string, not {value!r}")

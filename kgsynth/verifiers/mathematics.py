@@ -16,13 +16,14 @@ from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import Verdict, register
 from kgsynth.verifiers.algebra import client
 from kgsynth.verifiers.answer import extract
+from kgsynth.verifiers.params import is_number, one_of, only_known, real, texts
 
 KINDS = ("number", "expression", "set", "interval", "tuple", "matrix", "equation")
 FORMS = ("any", "value", "simplified", "factored", "expanded")
 DOMAINS = ("real", "positive", "integer", "complex")
 MAX_TOLERANCE = 0.1
 MAX_LENGTH = 2000  # characters of an answer
-OPTIONS = ("expected", "kind", "tolerance", "variables", "form", "domain", "units")
+KNOWN = ("expected", "kind", "tolerance", "variables", "form", "domain", "units")
 
 
 @register("mathematics")
@@ -52,35 +53,23 @@ def mathematics(answer: str, params: Mapping[str, Any], sandbox: Sandbox | None)
 
 
 def _question(params: Mapping[str, Any]) -> dict[str, Any]:
-    expected, tolerance = params.get("expected"), params.get("tolerance") or 0
-    kind, variables, units = params.get("kind", "expression"), params.get("variables") or [], params.get("units") or []
-    number = isinstance(expected, (int, float)) and not isinstance(expected, bool)
-    text = repr(expected) if number else expected
-    faults = {
-        f"'expected' must be a non-blank string of at most {MAX_LENGTH} characters or a number, not {expected!r:.80}": not (
-            isinstance(text, str) and text.strip() and len(text) <= MAX_LENGTH
-        ),
-        f"'kind' must be one of {', '.join(KINDS)}, not {kind!r}": kind not in KINDS,
-        f"'tolerance' must be a relative error between 0 and {MAX_TOLERANCE}, not {tolerance!r}": isinstance(
-            tolerance, bool
+    only_known("mathematics", params, KNOWN)
+    given = {name: value for name, value in params.items() if value is not None}
+    expected = given.get("expected")
+    text = repr(expected) if is_number(expected) else expected
+    if not isinstance(text, str) or not text.strip() or len(text) > MAX_LENGTH:
+        raise VerifierError(
+            f"mathematics: 'expected' must be a number or a non-blank string of at most {MAX_LENGTH} characters, "
+            f"not {expected!r:.80}"
         )
-        or not isinstance(tolerance, (int, float))
-        or not 0 <= tolerance <= MAX_TOLERANCE,
-        f"'form' must be one of {', '.join(FORMS)}, not {params.get('form')!r}": (params.get("form") or "any")
-        not in FORMS,
-        f"'domain' must be one of {', '.join(DOMAINS)}, not {params.get('domain')!r}": (params.get("domain") or "real")
-        not in DOMAINS,
-        f"'variables' must be a list of names, not {variables!r}": not _are_texts(variables),
-        f"'units' must be a list of spellings, not {units!r}": not _are_texts(units),
-        f"unknown parameters {sorted(set(params) - set(OPTIONS))}; known: {', '.join(OPTIONS)}": set(params)
-        - set(OPTIONS),
+    question = {
+        "expected": text,
+        "kind": one_of("mathematics", {"kind": "expression", **given}, "kind", KINDS),
+        "tolerance": real("mathematics", given, "tolerance", 0, 0, MAX_TOLERANCE),
+        "variables": texts("mathematics", given, "variables"),
+        "units": texts("mathematics", given, "units"),
     }
-    for fault, found in faults.items():
-        if found:
-            raise VerifierError(f"mathematics: {fault}")
-    chosen = {name: params[name] for name in ("form", "domain") if params.get(name)}
-    return {"expected": text, "kind": kind, "tolerance": tolerance, "variables": variables, "units": units, **chosen}
-
-
-def _are_texts(values: Any) -> bool:
-    return isinstance(values, (list, tuple)) and all(isinstance(value, str) and value.strip() for value in values)
+    for name, choices in (("form", FORMS), ("domain", DOMAINS)):
+        if name in given:
+            question[name] = one_of("mathematics", given, name, choices)
+    return question

@@ -24,7 +24,7 @@ from kgsynth.errors import VerifierError
 from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import Verdict, register, units
 from kgsynth.verifiers.answer import extract, unwrap
-from kgsynth.verifiers.params import one_of, only_known
+from kgsynth.verifiers.params import is_number, one_of, only_known, real, texts, whole
 from kgsynth.verifiers.text import fold
 from kgsynth.verifiers.units import Unit, UnitError
 
@@ -165,9 +165,6 @@ def wanted(params: Mapping[str, Any]) -> Wanted:
     only_known("number", params, known)
     decimal = one_of("number", params, "decimal", (".", ","))
     unit_use = one_of("number", params, "unit_use", ("required", "optional", "forbidden"))
-    nouns = params.get("nouns", ())
-    if not isinstance(nouns, (list, tuple)) or not all(isinstance(noun, str) for noun in nouns):
-        raise VerifierError(f"number: 'nouns' must be a list of strings, not {nouns!r}")
     value = _value(params.get("value"))
     tolerance = max(_bound(params, "absolute"), _bound(params, "relative") * abs(value), _figures(params, value))
     if value and tolerance >= abs(value):
@@ -178,13 +175,13 @@ def wanted(params: Mapping[str, Any]) -> Wanted:
         unit=_unit(params.get("unit", "")),
         unit_use=unit_use,
         decimal=decimal,
-        nouns=tuple(noun.casefold() for noun in nouns),
+        nouns=tuple(noun.casefold() for noun in texts("number", params, "nouns")),
     )
 
 
 def _value(value: Any) -> Fraction:
     try:
-        if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        if not is_number(value) and not isinstance(value, str):
             raise ValueError("it is none")
         amount, unit = read(value if isinstance(value, str) else repr(value))
     except (UnitError, ValueError) as error:
@@ -209,18 +206,15 @@ def _unit(unit: Any) -> Unit:
 
 
 def _bound(params: Mapping[str, Any], name: str) -> Fraction:
-    bound = params.get(name, 0)
-    if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not 0 <= bound < float("inf"):
-        raise VerifierError(f"number: {name!r} must be a finite number of at least 0, not {bound!r}")
-    return Fraction(repr(bound))
+    return Fraction(repr(real("number", params, name, 0, 0)))
 
 
 def _figures(params: Mapping[str, Any], value: Fraction) -> Fraction:
     """Half a unit of the last significant figure."""
-    figures = params.get("figures")
-    if figures is None:
+    if params.get("figures") is None:
         return Fraction(0)
-    if type(figures) is not int or not 1 <= figures <= 30 or not value:
-        raise VerifierError(f"number: 'figures' must be 1 to 30, for a value other than 0, not {figures!r}")
+    figures = whole("number", params, "figures", None, 1, 30)
+    if not value:
+        raise VerifierError("number: 'figures' are of a value other than 0; give 'absolute' instead")
     leading = (Decimal(abs(value.numerator)) / Decimal(value.denominator)).adjusted()
     return Fraction(10) ** (leading - figures + 1) / 2

@@ -21,6 +21,7 @@ from kgsynth.errors import VerifierError
 from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import Verdict, register
 from kgsynth.verifiers.answer import extract
+from kgsynth.verifiers.params import one_of, only_known, real, whole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,8 +34,10 @@ LIMITS = {
     "html": {"colour": 20.0, "tone": 8.0, "structure": 0.3, "edges": 0.2, "words": 0.5},
 }
 SHIFT = {"svg": 1, "html": 3}  # pixels
-KEYS = {"format", "reference", "width", "height", "limits", "shift", "size", "alpha", "images", "max_chars", "graded"}
+MOST_SHIFT = 16
+KNOWN = ("format", "reference", "width", "height", "limits", "shift", "size", "alpha", "images", "graded", "max_chars")
 MAX_CHARS = 20_000  # of the answer: a picture stamped pixel by pixel does not fit
+MOST_CHARS = 1_000_000  # that a task may allow
 MAX_ELEMENTS = 2000
 SIDES = (16, 1024)  # pixels
 SAME_SIZE = 1.0  # CSS pixels; when fitted, 2 % of the ratio of the sides
@@ -185,30 +188,23 @@ def _canonical(params: Mapping[str, Any]) -> str:
 def _wanted(canonical: str, sandbox: Sandbox) -> Wanted:
     """Check the parameters, draw the reference, and see that an empty picture is rejected. Once per task."""
     params = json.loads(canonical)
-    if unknown := set(params) - KEYS:
-        raise VerifierError(f"picture: unknown params {', '.join(sorted(unknown))}; known: {', '.join(sorted(KEYS))}")
-    form, size = params.get("format"), params.get("size", "exact")
-    if form not in LIMITS:
-        raise VerifierError(f"picture: 'format' must be svg or html, not {form!r}")
-    if size not in ("exact", "fit") or (size == "fit" and form != "svg"):
-        raise VerifierError(f"picture: 'size' must be exact, or for svg fit, not {size!r}")
-    for flag in ("alpha", "images", "graded"):
-        if not isinstance(params.get(flag, False), bool):
-            raise VerifierError(f"picture: {flag!r} must be true or false, not {params[flag]!r}")
-    width, height = (_number(params, side, None, *SIDES) for side in ("width", "height"))
-    images = params.get("images", False)
+    only_known("picture", params, KNOWN)
+    form = one_of("picture", params, "format", LIMITS, required=True)
+    fit = one_of("picture", params, "size", ("exact", "fit") if form == "svg" else ("exact",)) == "fit"
+    alpha, images, graded = (one_of("picture", params, f, (False, True)) for f in ("alpha", "images", "graded"))
+    width, height = (whole("picture", params, side, None, *SIDES) for side in ("width", "height"))
     pixels, page = _reference(params.get("reference"), form, width, height, sandbox, images)
     checked = Wanted(
         form=form,
         width=width,
         height=height,
         limits=_limits(params, form),
-        shift=_number(params, "shift", SHIFT[form], 0, 16),
-        fit=size == "fit",
-        backdrops=(1.0, 0.0) if params.get("alpha") else (1.0,),
+        shift=whole("picture", params, "shift", SHIFT[form], 0, MOST_SHIFT),
+        fit=fit,
+        backdrops=(1.0, 0.0) if alpha else (1.0,),
         images=images,
-        max_chars=_number(params, "max_chars", MAX_CHARS, 1, 1_000_000),
-        graded=params.get("graded", False),
+        max_chars=whole("picture", params, "max_chars", MAX_CHARS, 1, MOST_CHARS),
+        graded=graded,
         pixels=pixels,
         words=page,
         trivial={},
@@ -216,22 +212,12 @@ def _wanted(canonical: str, sandbox: Sandbox) -> Wanted:
     return _with_trivial(checked)
 
 
-def _number(params: Mapping[str, Any], key: str, default: int | None, low: int, high: int) -> int:
-    value = params.get(key, default)
-    if type(value) is not int or not low <= value <= high:
-        raise VerifierError(f"picture: {key!r} must be a whole number from {low} to {high}, not {value!r}")
-    return value
-
-
 def _limits(params: Mapping[str, Any], form: str) -> dict[str, float]:
     given = params.get("limits", {})
-    known = set(LIMITS["html"])
-    if not isinstance(given, Mapping) or set(given) - known:
-        raise VerifierError(f"picture: 'limits' must map some of {', '.join(sorted(known))} to numbers, not {given!r}")
-    for measure, limit in given.items():
-        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not 0 <= limit < math.inf:
-            raise VerifierError(f"picture: the limit of {measure!r} must be a number from 0, not {limit!r}")
-    return LIMITS[form] | {measure: float(limit) for measure, limit in given.items()}
+    if not isinstance(given, Mapping):
+        raise VerifierError(f"picture: 'limits' must map measures to numbers, not {given!r:.80}")
+    only_known("picture: 'limits'", given, LIMITS["html"])
+    return LIMITS[form] | {measure: float(real("picture: 'limits'", given, measure, 0, 0)) for measure in given}
 
 
 def _reference(

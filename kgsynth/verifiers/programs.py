@@ -18,18 +18,16 @@ from kgsynth.sandbox import ExecResult, Limits, Sandbox
 from kgsynth.verifiers import Verdict, register, runner
 from kgsynth.verifiers.answer import extract
 from kgsynth.verifiers.calls import SLACK_SECONDS
-from kgsynth.verifiers.function_tests import checked_seconds
 from kgsynth.verifiers.languages import LANGUAGES, binary_command, compile_c, compiler_reason, require
+from kgsynth.verifiers.params import one_of, only_known, real, seconds, some, whole
 from kgsynth.verifiers.printed import COMPARE, lines_of, printed_same
 from kgsynth.verifiers.source import MAX_LENGTH, parse, read
 
 STARTUP_SECONDS = 2.0  # for a box to start on a busy machine, on top of what the program may take
 LEAST_OUTPUT_KB = 256
 SHOWN = 200  # characters of an output kept as evidence
-REASONS = (
-    *("wrong", "exit code", "crashed", "syntax error"),
-    *("timeout", "out of memory", "output too large"),
-)
+MOST_EXIT_CODE = 125  # those above are the shell's own: cannot be run, not found, killed by a signal
+KNOWN = ("language", "tests", "compare", "tolerance", "seconds", "memory_mb", "partial")
 MODULE = re.compile(r"^[ \t]*(?:import[ \t]+[\w{*'\"]|export[ \t])", re.MULTILINE)
 
 
@@ -155,23 +153,17 @@ def _went_wrong(result: ExecResult, test: Test, language: str) -> str:
 
 
 def _comparison(params: Mapping[str, Any]) -> Callable[[str, str], bool]:
-    compare, tolerance = params.get("compare", "exact"), params.get("tolerance", 1e-9)
-    if compare not in COMPARE:
-        raise VerifierError(f"programs: 'compare' must be one of {', '.join(COMPARE)}, not {compare!r}")
-    if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)) or not 0 <= tolerance < 1:
-        raise VerifierError(f"programs: 'tolerance' must be a number from 0 to below 1, not {tolerance!r}")
+    compare = one_of("programs", params, "compare", COMPARE)
+    tolerance = real("programs", params, "tolerance", 1e-9, 0, 1, excluded=1)
     return lambda got, wanted: printed_same(got, wanted, compare, tolerance)
 
 
 def _tests(params: Mapping[str, Any]) -> list[Test]:
     """Raises VerifierError for what is not as said, and for tests that a program passes by doing nothing."""
-    rows, language = params.get("tests"), params.get("language")
-    if language not in LANGUAGES:
-        raise VerifierError(f"programs: 'language' must be one of {', '.join(LANGUAGES)}, not {language!r}")
-    if not isinstance(params.get("partial", False), bool):
-        raise VerifierError(f"programs: 'partial' must be true or false, not {params['partial']!r}")
-    if not isinstance(rows, (list, tuple)) or not rows:
-        raise VerifierError("programs: 'tests' must be a list of at least one test: none would accept anything")
+    only_known("programs", params, KNOWN)
+    one_of("programs", params, "language", LANGUAGES, required=True)
+    one_of("programs", params, "partial", (False, True))
+    rows = some("programs", params, "tests", "test")
     tests = [_test(f"programs: test {number}", row, params) for number, row in enumerate(rows)]
     if not any(lines_of(test.stdout) or test.exit_code for test in tests):
         raise VerifierError("programs: every test expects no output: a program that does nothing would pass")
@@ -181,17 +173,16 @@ def _tests(params: Mapping[str, Any]) -> list[Test]:
 def _test(label: str, row: Any, params: Mapping[str, Any]) -> Test:
     if not isinstance(row, Mapping) or not isinstance(row.get("stdout"), str):
         raise VerifierError(f"{label} needs 'stdout', the text that is expected")
-    stdin, args, exit_code = row.get("stdin", ""), row.get("args", []), row.get("exit_code", 0)
+    stdin, args = row.get("stdin", ""), row.get("args", [])
     if not isinstance(stdin, str):
         raise VerifierError(f"{label}: 'stdin' must be text, not {stdin!r:.80}")
     if not isinstance(args, (list, tuple)) or not all(isinstance(a, str) and "\0" not in a for a in args):
         raise VerifierError(f"{label}: 'args' must be a list of texts without NUL, not {args!r:.80}")
-    if type(exit_code) is not int or not 0 <= exit_code < 126:
-        raise VerifierError(f"{label}: 'exit_code' must be a number from 0 to 125, not {exit_code!r}")
-    memory_mb = params.get("memory_mb", 512)
-    if type(memory_mb) is not int or not 64 <= memory_mb <= 1 << 16:
-        raise VerifierError(f"programs: 'memory_mb' must be a number from 64 to 65536, not {memory_mb!r}")
-    seconds = checked_seconds(label, row.get("seconds", params.get("seconds", 5)))
     return Test(
-        stdin=stdin, stdout=row["stdout"], args=tuple(args), exit_code=exit_code, seconds=seconds, memory_mb=memory_mb
+        stdin=stdin,
+        stdout=row["stdout"],
+        args=tuple(args),
+        exit_code=whole(label, row, "exit_code", 0, 0, MOST_EXIT_CODE),
+        seconds=seconds(label, row, seconds("programs", params, 5)),
+        memory_mb=whole("programs", params, "memory_mb", 512, 64, 1 << 16),
     )

@@ -20,7 +20,8 @@ from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import Verdict, generated, register, relations
 from kgsynth.verifiers.answer import extract
 from kgsynth.verifiers.calls import Outcome, check_arguments, run_forms
-from kgsynth.verifiers.function_tests import checked_options, reason_of, shown
+from kgsynth.verifiers.function_tests import OPTIONS, checked_options, reason_of, shown
+from kgsynth.verifiers.params import only_known, some, whole
 from kgsynth.verifiers.relations import RELATIONS, Failed, Trial
 from kgsynth.verifiers.source import MAX_LENGTH, read
 from kgsynth.verifiers.values import decode, encode
@@ -165,14 +166,12 @@ def _stubs(params: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[Any], Any
 
 def _checked(params: Mapping[str, Any]) -> tuple[str, list[Any], dict[str, Any]]:
     """(name, encoded arguments per case, options of `run_forms`). Raises VerifierError for what is not as said."""
+    only_known("properties", params, (*OPTIONS, "inputs", "properties", "seed", "cases", "examples"))
     options = checked_options("properties", params)
-    specs, wanted = params.get("inputs"), params.get("properties")
-    if not isinstance(specs, (list, tuple)) or not specs:
-        raise VerifierError("properties: 'inputs' must be a list with one description per argument, at least one")
+    specs = some("properties", params, "inputs", "description, one per argument")
+    wanted = some("properties", params, "properties", "relation")
     for number, spec in enumerate(specs):
         generated.check(f"properties: input {number}", spec)
-    if not isinstance(wanted, (list, tuple)) or not wanted:
-        raise VerifierError("properties: 'properties' must be a list of at least one: none would accept anything")
     for number, each in enumerate(wanted):
         relations.check(f"properties: property {number}", each, specs, options["language"])
     cases = [*_examples(params, len(specs)), *_generated(params, specs)]
@@ -182,11 +181,9 @@ def _checked(params: Mapping[str, Any]) -> tuple[str, list[Any], dict[str, Any]]
 
 
 def _generated(params: Mapping[str, Any], specs: Sequence[Mapping[str, Any]]) -> list[Any]:
-    seed, count = params.get("seed"), params.get("cases", 40)
+    seed, count = params.get("seed"), whole("properties", params, "cases", 40, 1, MOST_CASES)
     if type(seed) is not int:
         raise VerifierError(f"properties: 'seed' must be a whole number, not {seed!r}")
-    if type(count) is not int or not 1 <= count <= MOST_CASES:
-        raise VerifierError(f"properties: 'cases' must be a number from 1 to {MOST_CASES}, not {count!r}")
     return [encode(args) for args in generated.inputs(specs, seed, count)]
 
 

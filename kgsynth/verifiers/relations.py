@@ -27,6 +27,7 @@ from kgsynth.errors import VerifierError
 from kgsynth.verifiers import runner
 from kgsynth.verifiers.calls import Outcome
 from kgsynth.verifiers.generated import SIMPLE
+from kgsynth.verifiers.params import identifier, is_number, only_known, whole
 from kgsynth.verifiers.values import TOLERANCE, decode, same
 
 SIZED = ("list", "tuple", "text", "bytes", "dict")
@@ -235,8 +236,7 @@ def check(label: str, wanted: Any, inputs: Sequence[Mapping[str, Any]], language
     relation = wanted.get("relation") if isinstance(wanted, Mapping) else None
     if relation not in RELATIONS:
         raise VerifierError(f"{label} needs 'relation', one of {', '.join(RELATIONS)}; not {wanted!r:.80}")
-    if unknown := set(wanted) - {"relation", *KEYS[relation]}:
-        raise VerifierError(f"{label}: {relation} has no {sorted(unknown)}; known: {', '.join(KEYS[relation])}")
+    only_known(f"{label} ({relation})", wanted, ("relation", *KEYS[relation]))
     if ARITY.get(relation, len(inputs)) != len(inputs):
         raise VerifierError(f"{label}: {relation} is for functions of {ARITY[relation]} arguments, not {len(inputs)}")
     if relation == "round trip" and language == "c":
@@ -246,11 +246,11 @@ def check(label: str, wanted: Any, inputs: Sequence[Mapping[str, Any]], language
 
 
 def _check_texts(label: str, relation: str, wanted: Mapping[str, Any]) -> None:
-    for key in {"type": ["type"], "checker": ["source"], "round trip": ["inverse"]}.get(relation, []):
+    for key in {"type": ["type"], "checker": ["source"]}.get(relation, []):
         if not isinstance(wanted.get(key), str) or not wanted[key]:
             raise VerifierError(f"{label}: {relation} needs {key!r}, a text")
-    if relation == "round trip" and not wanted["inverse"].isidentifier():
-        raise VerifierError(f"{label}: 'inverse' must be the name of a function, not {wanted['inverse']!r}")
+    if relation == "round trip":
+        identifier(label, wanted, "inverse")
     if relation == "equals":
         reference, outputs = wanted.get("reference"), wanted.get("outputs")
         if (reference is None) == (outputs is None):
@@ -263,7 +263,7 @@ def _check_texts(label: str, relation: str, wanted: Mapping[str, Any]) -> None:
 
 def _check_numbers(label: str, relation: str, wanted: Mapping[str, Any], inputs: Sequence[Mapping[str, Any]]) -> None:
     for key in ("min", "max", "tolerance"):
-        if isinstance(wanted.get(key, 0), bool) or not isinstance(wanted.get(key, 0), (int, float)):
+        if not is_number(wanted.get(key, 0)):
             raise VerifierError(f"{label}: {key!r} must be a number, not {wanted[key]!r}")
     if relation == "bounds" and not {"min", "max"} & set(wanted):
         raise VerifierError(f"{label}: bounds needs 'min' or 'max'")
@@ -271,8 +271,6 @@ def _check_numbers(label: str, relation: str, wanted: Mapping[str, Any], inputs:
         raise VerifierError(f"{label}: monotone is for {', '.join(SIMPLE)} (not special), which have an order")
     if relation not in ("length", "permutation"):
         return
-    of = wanted.get("of", 0)
-    if type(of) is not int or not 0 <= of < len(inputs):
-        raise VerifierError(f"{label}: 'of' must be the number of an argument, below {len(inputs)}, not {of!r}")
+    of = whole(label, wanted, "of", 0, 0, len(inputs) - 1)  # the number of an argument
     if inputs[of]["kind"] not in (("list", "tuple", "text") if relation == "permutation" else SIZED):
         raise VerifierError(f"{label}: argument {of} is of kind {inputs[of]['kind']} and has no items")

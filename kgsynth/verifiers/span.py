@@ -12,7 +12,7 @@ from kgsynth.errors import VerifierError
 from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import Verdict, register
 from kgsynth.verifiers.answer import extract, unwrap
-from kgsynth.verifiers.params import one_of, only_known
+from kgsynth.verifiers.params import one_of, only_known, real
 from kgsynth.verifiers.text import normalise
 
 OFFSETS = re.compile(r"([0-9]{1,9})\s?(?:,|:|;|-|–|\.\.|\sto\s)\s?([0-9]{1,9})")
@@ -106,9 +106,7 @@ def _share(source: str, piece: str) -> float:
 
 def _least(params: Mapping[str, Any], share: float) -> float:
     """The least F1 that is paid: more than the whole source, sent back, would have for a span of this share of it."""
-    least, whole = params.get("least", 0.5), 2 * share / (1 + share)
-    if isinstance(least, bool) or not isinstance(least, (int, float)) or not 0.1 <= least < 1:
-        raise VerifierError(f"span: 'least' must be from 0.1 to below 1, not {least!r}")
+    least, whole = real("span", params, "least", 0.5, 0.1, 1, excluded=1), 2 * share / (1 + share)
     if whole >= least:
         raise VerifierError(f"span: the whole source has an F1 of {whole:.2f} and would be paid; raise 'least' {least}")
     return float(least)

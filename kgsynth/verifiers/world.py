@@ -19,10 +19,12 @@ from kgsynth.errors import SandboxError, VerifierError
 from kgsynth.sandbox import Box, Limits, Sandbox
 from kgsynth.verifiers import Verdict, register
 from kgsynth.verifiers.answer import MAX_LENGTH, extract
+from kgsynth.verifiers.params import one_of, only_known, seconds, some, whole
 from kgsynth.verifiers.worlds.checks import canonical, checked, holds, loaded
 from kgsynth.verifiers.worlds.state import State, TooManyFiles, Unmet, built, of_box, of_files
 
-KEYS = {"files", "language", "checks", "seconds", "partial", "max_chars"}
+KNOWN = ("files", "language", "checks", "seconds", "partial", "max_chars")
+MOST_CHARS = 100_000  # of a script: the kernel takes 128 KB in one argument
 LANGUAGES = ("sh", "python")
 MEMORY_MB, DISK_MB, PROCESSES = 512, 64, 32
 MAX_COPIED = 32 << 20  # bytes of files that a hidden script gets to see
@@ -57,11 +59,7 @@ def world(answer: str, params: Mapping[str, Any], sandbox: Sandbox | None) -> Ve
     text, reason = extract(answer, wanted.max_chars)
     if reason := reason or ("" if _is_text(text) else "not text"):
         return Verdict(score=0.0, reason=reason)
-    seconds = math.ceil(wanted.seconds)
-    limits = Limits(
-        seconds=wanted.seconds, cpu_seconds=seconds, memory_mb=MEMORY_MB, disk_mb=DISK_MB, processes=PROCESSES
-    )
-    with sandbox.create(limits) as box:
+    with sandbox.create(_limits(wanted.seconds)) as box:
         for path, data in wanted.files.items():
             box.write(path, data)
         program = ["sh", "-c"] if wanted.language == "sh" else [*sandbox.python, "-c"]
@@ -134,8 +132,7 @@ def _run_script(check: Mapping[str, Any], final: State, sandbox: Sandbox) -> str
         files = {path: final.data(path) for path in paths} | hidden
     except Unmet as unmet:
         return str(unmet)
-    seconds = float(check.get("seconds", 10))
-    limits = Limits(seconds=seconds, cpu_seconds=math.ceil(seconds), memory_mb=MEMORY_MB, disk_mb=DISK_MB)
+    limits = _limits(float(check.get("seconds", 10)))
     argv = [*sandbox.python, "-I", "-c", check["python"]]  # -I: nothing of the world is imported, no variable counts
     result = sandbox.run(argv, files=files, env={"HOME": "/tmp"}, limits=limits)
     if not result.ok or result.truncated:
@@ -145,6 +142,16 @@ def _run_script(check: Mapping[str, Any], final: State, sandbox: Sandbox) -> str
     except Unmet:
         return "script failed"
     return "" if canonical(printed) == canonical(check["expect"]) else "different"
+
+
+def _limits(seconds: float) -> Limits:
+    return Limits(
+        seconds=seconds,
+        cpu_seconds=math.ceil(seconds),
+        memory_mb=MEMORY_MB,
+        disk_mb=DISK_MB,
+        processes=PROCESSES,
+    )
 
 
 def _in_the_way(path: str, hidden: Mapping[str, bytes]) -> bool:
@@ -189,32 +196,19 @@ def _plain(params: Mapping[str, Any]) -> str:
 def _checked(plain: str) -> World:
     """The parameters. Raises VerifierError for what is missing or wrong, and for a world that pays for nothing."""
     params = json.loads(plain)
-    if unknown := set(params) - KEYS:
-        raise VerifierError(f"world: unknown params {', '.join(sorted(unknown))}; known: {', '.join(sorted(KEYS))}")
-    language, checks = params.get("language"), params.get("checks")
-    seconds, partial = params.get("seconds", 10), params.get("partial", False)
-    max_chars = params.get("max_chars", MAX_LENGTH)
-    if language not in LANGUAGES:
-        raise VerifierError(f"world: 'language' must be {' or '.join(LANGUAGES)}, not {language!r}")
-    if not isinstance(checks, list) or not checks:
-        raise VerifierError("world: 'checks' must be a list of at least one: none would accept anything")
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= 600:
-        raise VerifierError(f"world: 'seconds' must be a number up to 600, not {seconds!r}")
-    if not isinstance(partial, bool):
-        raise VerifierError(f"world: 'partial' must be true or false, not {partial!r}")
-    if type(max_chars) is not int or not 0 < max_chars <= 100_000:  # the kernel takes 128 KB in one argument
-        raise VerifierError(f"world: 'max_chars' must be a whole number up to 100000, not {max_chars!r}")
+    only_known("world", params, KNOWN)
+    checks = some("world", params, "checks", "check")
     for number, check in enumerate(checks):
         checked(check, f"world: check {number}")
     files = built(params.get("files", {}), "world: 'files'")
     wanted = World(
         files=files,
-        language=language,
+        language=one_of("world", params, "language", LANGUAGES, required=True),
         checks=tuple(checks),
         goals=_goals(checks, of_files(files)),
-        seconds=float(seconds),
-        partial=partial,
-        max_chars=max_chars,
+        seconds=float(seconds("world", params, 10)),
+        partial=one_of("world", params, "partial", (False, True)),
+        max_chars=whole("world", params, "max_chars", MAX_LENGTH, 1, MOST_CHARS),
     )
     _see_nothing_unpaid(wanted)
     return wanted

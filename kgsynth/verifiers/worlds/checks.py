@@ -28,6 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kgsynth.errors import VerifierError
+from kgsynth.verifiers.params import MAX_SECONDS, is_number
 from kgsynth.verifiers.worlds import database
 from kgsynth.verifiers.worlds.state import State, Unmet, built, check_path, content
 
@@ -73,7 +74,7 @@ def _csv(check: Check, final: State, initial: State) -> None:
         order = [head.index(column) for column in columns]
         rows = [[row[i] for i in order] if len(row) == len(head) else row for row in rows[1:]]
     wanted = check["rows"]
-    numeric = {i for i in range(len(wanted[0]) if wanted else 0) if all(_is_number(row[i]) for row in wanted)}
+    numeric = {i for i in range(len(wanted[0]) if wanted else 0) if all(is_number(row[i]) for row in wanted)}
     if Counter(_cells(row, numeric) for row in rows) != Counter(_cells(row, numeric) for row in wanted):
         raise Unmet("different")
 
@@ -154,7 +155,7 @@ def canonical(value: Any) -> Any:
         return "object", tuple(sorted((key, canonical(item)) for key, item in value.items()))
     if isinstance(value, (list, tuple)):
         return "array", tuple(canonical(item) for item in value)
-    if _is_number(value):
+    if is_number(value):
         return "number", _number(value)
     return type(value).__name__, value
 
@@ -210,10 +211,6 @@ def _cell(cell: Any, numeric: bool) -> str:
 def _record(row: Sequence[Any]) -> tuple[tuple[str, Any], ...]:
     """One row of a database: NULL, number, text or blob; true and false of JSON are its 1 and 0."""
     return tuple(canonical(int(cell) if isinstance(cell, bool) else cell) for cell in row)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _number(value: int | float) -> str:
@@ -281,7 +278,7 @@ _VALUES: dict[str, tuple[Callable[[Any, Check], bool], str]] = {
     "exactly": (lambda v, _: isinstance(v, bool), "true or false"),
     "python": (lambda v, _: isinstance(v, str) and bool(v.strip()), "a program"),
     "expect": (lambda v, _: v not in (None, False, "", [], {}), "something that is not empty or false"),
-    "seconds": (lambda v, _: _is_number(v) and 0 < v <= 600, "a number up to 600"),
+    "seconds": (lambda v, _: is_number(v) and 0 < v <= MAX_SECONDS, f"a number up to {MAX_SECONDS}"),
 }
 
 
