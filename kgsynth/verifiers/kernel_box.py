@@ -17,6 +17,7 @@ inputs are written after the clock has started.
 from __future__ import annotations
 
 import base64
+import contextlib
 import ctypes
 import hmac
 import json
@@ -25,6 +26,7 @@ import os
 import platform
 import select
 import signal
+import stat
 import struct
 import sys
 import time
@@ -197,9 +199,9 @@ class Keeper:
         if self.halted:
             return
         os.kill(self.worker, signal.SIGSTOP)
-        state = os.waitid(os.P_PID, self.worker, os.WSTOPPED | os.WEXITED)
-        if state is None or state.si_code != os.CLD_STOPPED:
-            raise Gone("banned operator" if state and state.si_status == BANNED else "crashed")
+        _, status = os.waitpid(self.worker, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            raise Gone("banned operator" if os.waitstatus_to_exitcode(status) == BANNED else "crashed")
         self.halted = True
 
     def go_on(self) -> None:
@@ -210,12 +212,14 @@ class Keeper:
         """Why it is over: a worker that is gone may have ended itself at a banned operator."""
         if told != "crashed":
             return told
-        os.kill(self.worker, signal.SIGKILL)  # it may only have closed its pipe; one that ends already keeps its code
         try:
-            state = os.waitid(os.P_PID, self.worker, os.WEXITED | os.WNOWAIT)
-        except ChildProcessError:
+            os.kill(
+                self.worker, signal.SIGKILL
+            )  # it may only have closed its pipe; one that ends already keeps its code
+            _, status = os.waitpid(self.worker, 0)
+        except (ProcessLookupError, ChildProcessError):
             return told
-        return "banned operator" if state and state.si_code == os.CLD_EXITED and state.si_status == BANNED else told
+        return "banned operator" if os.waitstatus_to_exitcode(status) == BANNED else told
 
 
 def torch_bytes(shared: mmap.mmap) -> Any:
@@ -231,11 +235,21 @@ def others_readable(worker: int) -> list[int]:
 
 
 def is_readable(pid: int) -> bool:
+    """Whether we may open its memory, or read a file that it holds, as its stdin may be. What came by a pipe is gone."""
     try:
-        os.listdir(f"/proc/{pid}/fd")
+        numbers = os.listdir(f"/proc/{pid}/fd")
     except OSError:
         return False
-    return True
+    return opens(f"/proc/{pid}/mem") or any(opens(f"/proc/{pid}/fd/{number}", read=True) for number in numbers)
+
+
+def opens(path: str, *, read: bool = False) -> bool:
+    """Whether it can be opened; with `read`, and is a regular file that can be read."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as file:
+            return not read or (stat.S_ISREG(os.fstat(file.fileno()).st_mode) and file.read(1) is not None)
+    except OSError:
+        return False
 
 
 # --------------------------------------------------------------------------------------------------------- worker
@@ -450,16 +464,12 @@ def main() -> None:
     requests, replies = os.pipe(), os.pipe()
     worker = os.fork()
     if worker == 0:
-        nowhere = os.open("/dev/null", os.O_RDWR)
-        for number in (0, 1, 2):
-            os.dup2(nowhere, number)
-        low, high = sorted((requests[0], replies[1]))
-        for first, last in ((3, low), (low + 1, high), (high + 1, 1 << 16)):
-            os.closerange(first, last)
+        silence(0, 1, 2)
+        close_all_but(requests[0], replies[1])
         serve(shared, requests[0], replies[1])
-    os.close(requests[0])
-    os.close(replies[1])
+    close_all_but(requests[1], replies[0])
     job = json.load(sys.stdin)
+    silence(0)  # where /proc/PID/fd is not guarded, what came in could be read again
     ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     torch.set_num_threads(1)
     global kernel_data
@@ -468,8 +478,23 @@ def main() -> None:
 
     sys.path = [path for path in sys.path if path not in ("", os.getcwd())]  # the worker can write there
     report = json.dumps(Keeper(shared, worker, requests[1], replies[0]).work(job))
-    os.kill(worker, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(worker, signal.SIGKILL)
     print(hmac.new(bytes.fromhex(job["key"]), report.encode(), "sha256").hexdigest(), report, flush=True)
+
+
+def silence(*numbers: int) -> None:
+    nowhere = os.open("/dev/null", os.O_RDWR)
+    for number in numbers:
+        os.dup2(nowhere, number)
+    os.close(nowhere)
+
+
+def close_all_but(*numbers: int) -> None:
+    """Of the descriptors from 3 on."""
+    low, high = sorted(numbers)
+    for first, last in ((3, low), (low + 1, high), (high + 1, 1 << 16)):
+        os.closerange(first, last)
 
 
 if __name__ == "__main__":
