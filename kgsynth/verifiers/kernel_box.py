@@ -21,6 +21,7 @@ import contextlib
 import ctypes
 import hmac
 import json
+import math
 import mmap
 import os
 import platform
@@ -353,9 +354,8 @@ def view(tensor: dict[str, Any], offset: int, shared: mmap.mmap, job: dict[str, 
     dtype = getattr(torch, tensor["dtype"])
     if job["double"] and dtype.is_floating_point:
         dtype = torch.float64
-    shape, count = list(tensor["shape"]), 1
-    for length in shape:
-        count *= length
+    shape = list(tensor["shape"])
+    count = math.prod(shape)
     if tensor.get("transposed"):
         shape[-2:] = shape[:-3:-1]
     flat = torch.frombuffer(shared, dtype=dtype, count=count, offset=offset) if count else torch.empty(0, dtype=dtype)
@@ -420,8 +420,7 @@ def traced(function: Callable[..., Any], seen: set[str]) -> Callable[..., Any]:
     def note(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         for item in result if isinstance(result, (tuple, list)) else (result,):
-            dtype = getattr(item, "dtype", None)
-            seen.add(f"{func.overloadpacket.__name__} {str(dtype).removeprefix('torch.') if dtype else '-'}")
+            seen.add(f"{func.overloadpacket.__name__} {str(getattr(item, 'dtype', '-')).removeprefix('torch.')}")
         return result
 
     Notes.__torch_dispatch__ = note  # in the class body it would be wrapped, and the wrapper loads all of torch._dynamo
