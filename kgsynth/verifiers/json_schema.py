@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,17 +13,15 @@ from typing import Any
 
 from kgsynth.errors import VerifierError
 from kgsynth.sandbox import Sandbox
-from kgsynth.verifiers import Verdict, register
+from kgsynth.verifiers import Verdict, register, strict_json
 from kgsynth.verifiers.answer import extract
 from kgsynth.verifiers.matching import all_met
 from kgsynth.verifiers.params import is_number, only_known, real
 
-MAX_DEPTH = 50
 MAX_SCHEMA = 20_000  # characters
 NOT_RUN = {"pattern", "patternProperties", "$ref", "$dynamicRef", "$recursiveRef"}  # their cost has no bound
 NAMES = {"properties", "$defs", "definitions", "dependentSchemas"}  # their keys are the author's, not the schema's
 DATA = {"const", "enum", "default", "examples", "required"}
-MISSING = object()
 
 
 @register("json_schema")
@@ -45,25 +41,14 @@ def json_schema(answer: str, params: Mapping[str, Any], sandbox: Sandbox | None)
     if missing:
         return Verdict(score=0.0, reason=missing)
     try:
-        document = strict_json(given)
+        document = strict_json.loads(given)
     except ValueError as error:
         return Verdict(score=0.0, reason="not JSON", evidence={"error": str(error)[:200]})
     if not _fits(document, schema):
         return Verdict(score=0.0, reason="not in the schema")
     places = Places(unordered=unordered, relative=relative)
-    right = all(places.same(_at(document, pointer), value, pointer) for pointer, value in expected.items())
+    right = all(places.same(strict_json.at(document, pointer), value, pointer) for pointer, value in expected.items())
     return Verdict(score=float(right), reason="right" if right else "wrong")
-
-
-def strict_json(text: str) -> Any:
-    """The document. Raises ValueError also for a repeated key, NaN, an infinity, and nesting deeper than MAX_DEPTH."""
-    try:
-        document = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite)
-    except RecursionError as error:
-        raise ValueError("nested too deep") from error
-    if _depth(document) > MAX_DEPTH:
-        raise ValueError("nested too deep")
-    return document
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,49 +83,8 @@ class Places:
         return all(self.same(a, b, f"{pointer}/{i}") for i, (a, b) in enumerate(zip(given, wanted, strict=True)))
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(found := dict(pairs)) < len(pairs):
-        raise ValueError("a key is repeated")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
-
-
-def _finite(digits: str) -> float:
-    if math.isfinite(value := float(digits)):
-        return value
-    raise ValueError("a number is too large")
-
-
-def _depth(document: Any) -> int:
-    """Of the deepest array or object; level by level, so that no depth is too deep for it."""
-    depth, level = 0, [document]
-    while level := [value for value in level if isinstance(value, (list, dict))]:
-        depth, level = depth + 1, [item for value in level for item in _items(value)]
-    return depth
-
-
-def _items(value: list[Any] | dict[str, Any]) -> Any:
-    return value.values() if isinstance(value, dict) else value
-
-
 def _escaped(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
-
-
-def _at(document: Any, pointer: str) -> Any:
-    """The value at a JSON Pointer, MISSING when there is none."""
-    for part in pointer.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(document, dict):
-            document = document.get(key, MISSING)
-        elif isinstance(document, list) and re.fullmatch(r"0|[1-9][0-9]{0,5}", key) and int(key) < len(document):
-            document = document[int(key)]
-        else:
-            return MISSING
-    return document
 
 
 def _fits(document: Any, schema: Mapping[str, Any]) -> bool:
@@ -186,11 +130,11 @@ def _checked(params: Mapping[str, Any]) -> Checked:
     only_known("json_schema", params, ("expected", "schema", "unordered", "relative"))
     expected, schema = params.get("expected"), params.get("schema", {})
     unordered, relative = params.get("unordered", ()), real("json_schema", params, "relative", 0, 0, 0.5)
-    if not isinstance(expected, Mapping) or not expected or not all(map(_is_pointer, expected)):
+    if not isinstance(expected, Mapping) or not expected or not all(map(strict_json.is_pointer, expected)):
         raise VerifierError("json_schema: 'expected' must map JSON Pointers ('' or '/name') to the values wanted there")
     if expected.get("", True) in ({}, [], "", None):
         raise VerifierError("json_schema: an empty document is nothing to ask for")
-    if not isinstance(unordered, (list, tuple)) or not all(map(_is_pointer, unordered)):
+    if not isinstance(unordered, (list, tuple)) or not all(map(strict_json.is_pointer, unordered)):
         raise VerifierError(f"json_schema: 'unordered' must be a list of JSON Pointers, not {unordered!r}")
     _check_schema(schema, expected)
     return expected, schema, frozenset(unordered), Fraction(repr(relative))
@@ -206,7 +150,7 @@ def _check_schema(schema: Any, expected: Mapping[str, Any]) -> None:
         if refused := next((word for word in _keywords(schema) if word in NOT_RUN), ""):
             raise VerifierError(f"json_schema: {refused!r} has no bound in time; inline it, or use enum and const")
         validator.check_schema(schema)
-        strict_json(json.dumps(dict(expected), allow_nan=False))
+        strict_json.loads(json.dumps(dict(expected), allow_nan=False))
     except (SchemaError, ValueError, TypeError, RecursionError) as error:
         raise VerifierError(f"json_schema: unusable 'schema' or 'expected': {str(error)[:200]}") from error
     closed = schema.get("additionalProperties") is False or schema.get("unevaluatedProperties") is False
@@ -226,7 +170,3 @@ def _keywords(schema: Any) -> Iterator[str]:
     elif isinstance(schema, (list, tuple)):
         for one in schema:
             yield from _keywords(one)
-
-
-def _is_pointer(text: Any) -> bool:
-    return isinstance(text, str) and (not text or text.startswith("/"))

@@ -20,7 +20,6 @@ from __future__ import annotations
 import csv
 import fnmatch
 import io
-import json
 import math
 import re
 from collections import Counter
@@ -28,12 +27,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kgsynth.errors import VerifierError
+from kgsynth.verifiers import strict_json
 from kgsynth.verifiers.params import MAX_SECONDS, is_number
 from kgsynth.verifiers.worlds import database
 from kgsynth.verifiers.worlds.state import State, Unmet, built, check_path, content
 
 Check = Mapping[str, Any]
-MAX_DEPTH = 100  # of JSON
 MAX_ROWS = 100_000  # of CSV
 NUMBER = re.compile(r"[+-]?\d{1,300}(\.\d{1,300})?([eE][+-]?\d{1,3})?")
 WHOLE = 2.0**53  # a float below it that is whole is the same as the int
@@ -60,7 +59,9 @@ def _absent(check: Check, final: State, initial: State) -> None:
 
 
 def _json(check: Check, final: State, initial: State) -> None:
-    value = _at(loaded(final.text(check["path"])), check.get("at", ""))
+    value = strict_json.at(loaded(final.text(check["path"])), check.get("at", ""))
+    if value is strict_json.MISSING:
+        raise Unmet("no such value")
     if canonical(value) != canonical(check["value"]):
         raise Unmet("different")
 
@@ -139,14 +140,11 @@ _CHECKS: dict[str, Callable[[Check, State, State], None]] = {
 
 
 def loaded(text: str) -> Any:
-    """JSON without NaN, repeated keys or bottomless nesting. Raises Unmet("malformed")."""
+    """See `strict_json.loads`. Raises Unmet("malformed")."""
     try:
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
+        return strict_json.loads(text)
+    except ValueError as error:
         raise Unmet("malformed") from error
-    if _deeper(value, MAX_DEPTH):
-        raise Unmet("malformed")
-    return value
 
 
 def canonical(value: Any) -> Any:
@@ -158,33 +156,6 @@ def canonical(value: Any) -> Any:
     if is_number(value):
         return "number", _number(value)
     return type(value).__name__, value
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError("a key twice")
-    return dict(pairs)
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)
-
-
-def _deeper(value: Any, depth: int) -> bool:
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return depth == 0 or any(_deeper(item, depth - 1) for item in items)
-
-
-def _at(value: Any, pointer: str) -> Any:
-    for token in pointer.split("/")[1:]:
-        key = token.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, dict) and key in value:
-            value = value[key]
-        elif isinstance(value, list) and re.fullmatch(r"0|[1-9]\d{0,8}", key) and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            raise Unmet("no such value")
-    return value
 
 
 def _rows(text: str) -> list[list[str]]:
@@ -267,7 +238,7 @@ _FORMS: dict[str, tuple[set[str], set[str]]] = {
     "script": ({"python", "expect"}, {"files", "seconds"}),
 }
 _VALUES: dict[str, tuple[Callable[[Any, Check], bool], str]] = {
-    "at": (lambda v, _: isinstance(v, str) and (v == "" or v.startswith("/")), 'a JSON pointer such as "/items/0"'),
+    "at": (lambda v, _: strict_json.is_pointer(v), 'a JSON pointer such as "/items/0"'),
     "rows": (lambda v, check: _is_rows(v, check), "a list of rows of plain values, all of one length"),
     "columns": (lambda v, _: _is_texts(v) and len(set(v)) == len(v) > 0, "a list of different names"),
     "query": (lambda v, _: isinstance(v, str) and bool(v.strip()), "a SELECT"),
