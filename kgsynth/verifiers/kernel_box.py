@@ -452,9 +452,6 @@ def refuse_processes() -> None:
         raise OSError(ctypes.get_errno(), "the system call filter is refused")
 
 
-# ----------------------------------------------------------------------------------------------------------- both
-
-
 def main() -> None:
     """Fork the worker, then read the job, then hide: in this order."""
     import torch
