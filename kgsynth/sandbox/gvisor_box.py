@@ -196,6 +196,14 @@ class GvisorBox:
                 if image != self._image:
                     shutil.rmtree(image, ignore_errors=True)
 
+    def clear(self) -> None:
+        with self._lock:
+            self._ready()
+            try:
+                self._line.ask({"do": "clear"})
+            except SandboxError as error:
+                self._break(f"its processes cannot be ended ({error})")
+
     def pause(self) -> None:
         with self._lock:
             self._refuse()

@@ -127,7 +127,10 @@ def become(request: dict, streams: tuple[int, int, int], mark: int) -> None:
     os.setgroups([mark])
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)
-    os.chdir(WORK)
+    try:
+        os.chdir(WORK)
+    except PermissionError:  # closed by code in the box
+        os.chdir("/")
     for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored_by_python, signal.SIG_DFL)
     argv, env = request["argv"], request["env"]
@@ -155,13 +158,14 @@ def finish(job: Job, code: int) -> None:
 
 
 def living() -> dict[int, tuple[int, int]]:
-    """The mark and the kilobytes held of every process but this one. Those that have ended do not count."""
+    """The mark and the kilobytes held of every process but this one. Those that have ended do not count; one whose
+    first thread alone has ended looks as if it had, but has threads."""
     found = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             with open(f"/proc/{name}/status") as file:
                 said = dict(line.split(":", 1) for line in file)
-            if name != "1" and said["State"].split()[0] not in "ZX":
+            if name != "1" and (said["State"].split()[0] not in "ZX" or int(said["Threads"]) > 1):
                 found[int(name)] = (int((said["Groups"].split() or ["0"])[0]), int(said["VmRSS"].split()[0]))
     return found
 
@@ -171,16 +175,22 @@ def marked(mark: int) -> set[int]:
 
 
 def kill_marked(mark: int) -> None:
-    """Stop them until nothing new appears, so that nothing can fork away; then kill them."""
-    stopped: set[int] = set()
-    while fresh := marked(mark) - stopped:
-        for pid in fresh:
-            signal_to(pid, signal.SIGSTOP)
-        stopped |= fresh
-    for pid in stopped:
-        signal_to(pid, signal.SIGKILL)
+    """Stop them until nothing new appears, so that nothing can fork away; then kill them. Again, if one let others go on."""
     while marked(mark):
-        pass
+        stopped: set[int] = set()
+        while fresh := marked(mark) - stopped:
+            for pid in fresh:
+                signal_to(pid, signal.SIGSTOP)
+            stopped |= fresh
+        for pid in stopped:
+            signal_to(pid, signal.SIGKILL)
+
+
+def kill_all() -> None:
+    """Of every process but this one, which none of them can kill. One call reaches all that there are at its moment."""
+    while living():
+        signal_to(-1, signal.SIGSTOP)
+        signal_to(-1, signal.SIGKILL)
 
 
 def signal_to(pid: int, number: int) -> None:
@@ -296,7 +306,7 @@ class Init:
     def answer(self, request: dict, data: bytes) -> None:
         try:
             result = getattr(self, f"do_{request['do']}")(request, data)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
             send({"id": request["id"], "event": "error", "reason": reason})
         else:
@@ -311,6 +321,9 @@ class Init:
         for job in self.jobs:
             if job.number == request["job"] and job.running:
                 kill_marked(job.mark)
+
+    def do_clear(self, request: dict, data: bytes) -> None:
+        kill_all()
 
     def do_relieve(self, request: dict, data: bytes) -> None:
         """The box holds too much memory: kill the command, with all it started, that holds the most of it."""
