@@ -21,10 +21,9 @@ from pathlib import Path
 
 from kgsynth.errors import SandboxError
 from kgsynth.sandbox import Sandbox, open_sandbox
-from kgsynth.verifiers import NEEDS_SANDBOX, REGISTRY
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from tests.fair import Case, load, reply
+from tests.fair import Case, judged, load
 
 Row = tuple[str, Case, str]  # module, case, answer
 
@@ -43,12 +42,10 @@ def drawn(answers: int, rng: random.Random, modules: Collection[str] = ()) -> li
 def verdict(row: Row, sandbox: Sandbox) -> tuple[float, str]:
     _, case, answer = row
     try:
-        judged = REGISTRY[case.verifier](
-            reply(answer), case.params, sandbox if case.verifier in NEEDS_SANDBOX else None
-        )
+        found = judged(case, answer, sandbox)
     except SandboxError as error:
         return -1.0, f"could not be judged: {error}"
-    return judged.score, judged.reason
+    return found.score, found.reason
 
 
 def main() -> None:

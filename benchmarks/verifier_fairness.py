@@ -25,11 +25,11 @@ from typing import Any
 
 from kgsynth.errors import VerifierError
 from kgsynth.sandbox import Sandbox, open_sandbox
-from kgsynth.verifiers import NEEDS_SANDBOX, REGISTRY, Verdict
+from kgsynth.verifiers import REGISTRY, Verdict
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks import fairness_gym
-from tests.fair import load, reply
+from tests.fair import judged, load, reply
 
 # ----------------------------------------------------------------------------------------------------------- our cases
 
@@ -44,8 +44,7 @@ def our_cases(sandbox: Sandbox) -> dict[str, Any]:
 
         def score(row: Any) -> float:
             case, answer = row
-            box = sandbox if case.verifier in NEEDS_SANDBOX else None
-            return REGISTRY[case.verifier](reply(answer), case.params, box).score
+            return judged(case, answer, sandbox).score
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             accepted, rejected = sum(pool.map(score, right)), len(wrong) - sum(pool.map(score, wrong))

@@ -4,35 +4,17 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from kgsynth.sandbox import Limits, Sandbox
-from kgsynth.task import Provenance, Task, VerifierSpec
+from kgsynth.task import Task
 from kgsynth.verifiers import Verdict
 from kgsynth.verifiers.answer import extract
 from kgsynth.verifiers.function_tests import encode
 from tests.fair import Case, reply
-
-
-def tagged(text: str) -> str:
-    return f"<answer>{text}</answer>"
-
-
-def task(
-    verifier: str, params: Mapping[str, Any], reference: str, wrong: Sequence[str], prompt: str = "", type: str = ""
-) -> Task:
-    return Task(
-        type=type or verifier,
-        domain="d",
-        granularity="atomic",
-        prompt=prompt or f"A question for {verifier}. Reply in <answer></answer>.",
-        verifier=VerifierSpec(name=verifier, params=params),
-        reference=tagged(reference),
-        wrong=tuple(map(tagged, wrong)),
-        provenance=Provenance(concepts=("c",), names=("c",), spans=(), licences=(), author="test"),
-    )
+from tests.scoring import task
 
 
 def of_case(case: Case) -> Task:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -26,9 +24,9 @@ from kgsynth.sandbox import Sandbox
 from kgsynth.task import Task, TaskSet, VerifierSpec
 from kgsynth.verifiers import NEEDS_SANDBOX, Verdict, register
 from kgsynth.verifiers import REGISTRY as VERIFIERS
+from tests.commands import ROOT, kill_at, last
 from tests.hackable import CHOICE, FUNCTION, LITERAL, TEXT, contains
 
-ROOT = Path(__file__).resolve().parents[1]
 DOC = ROOT / "docs" / "attacks.md"
 QUICK = ("oracle", "wildcards", "white space", "negation", "each letter")
 
@@ -50,12 +48,6 @@ def _registered(name: str, verifier: Any, *, boxed: bool = False) -> Iterator[Ta
     yield replace(TEXT, type=name, verifier=VerifierSpec(name=name, params=TEXT.verifier.params))
     del VERIFIERS[name]
     NEEDS_SANDBOX.discard(name)
-
-
-def last(capsys: pytest.CaptureFixture[str]) -> tuple[str, dict[str, Any]]:
-    """(all that was printed, its last line)."""
-    out = capsys.readouterr().out
-    return out, json.loads(out.splitlines()[-1])
 
 
 # the catalogue
@@ -247,16 +239,7 @@ def test_killed_and_resumed_it_ends_as_if_nothing_had_been(tmp_path: Path, capsy
     TaskSet(many).save(tasks)
     some = [word for name in QUICK for word in ("--attack", name)]
     args = ["attack", str(tasks), "--out", str(out), "--json", *some]
-    kills = 0
-    for lines in (30, 200, 500):
-        process = subprocess.Popen([sys.executable, "-m", "kgsynth.cli", *args], stdout=subprocess.DEVNULL, cwd=ROOT)
-        while process.poll() is None and (not out.exists() or out.read_bytes().count(b"\n") < lines):
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
-        with out.open("ab") as file:
-            file.write(b'{"task": "torn')
-    assert kills == 3
+    kill_at((30, 200, 500), args, out, b'{"task": "torn')
     assert main(args) == 0
     row = last(capsys)[1]
     rows = [json.loads(line) for line in out.read_text().splitlines()]

@@ -8,16 +8,10 @@ from typing import Any
 import pytest
 
 from kgsynth.errors import VerifierError
-from kgsynth.sandbox import Sandbox, open_sandbox
+from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers.function_tests import Call, Outcome, decode, encode, expectation, run_calls
 from kgsynth.verifiers.values import same
 from tests.scoring import score, tagged
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Sandbox:
-    return open_sandbox()
-
 
 JSON_LIKE = [None, True, False, 0, 1, -7, 2**53 - 1, 1.5, 1e300, math.inf, -math.inf, "", 'é\n"\\', "\ud800x"]
 JSON_LIKE += [[], [1, [2, ["x"]]], {}, {"a": {"b": [None]}, "__proto__": 1, "": 2}]

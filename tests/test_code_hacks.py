@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kgsynth.sandbox import Sandbox, open_sandbox
+from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import Verdict
 from tests.scoring import score, tagged
 
@@ -25,11 +25,6 @@ REASONS = {
     *("wrong", "error", "load error", "no such function", "syntax error", "exit code"),
     *("timeout", "crashed", "out of memory", "not encodable", "result too large", "output too large"),
 }
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Sandbox:
-    return open_sandbox()
 
 
 def called(source: str, sandbox: Sandbox, language: str = "python", seconds: float = 0.5) -> Verdict:

@@ -4,29 +4,15 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from kgsynth.sandbox import Sandbox, open_sandbox
-from kgsynth.verifiers import NEEDS_SANDBOX, REGISTRY, Verdict
-from tests.fair import Case, load, reply
+from kgsynth.sandbox import Sandbox
+from tests.fair import Case, judged, load
 
 CASES = load()
 REPEATS = 4  # benchmarks/verdicts_repeat.py has 1,000
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    """A warm one."""
-    opened = open_sandbox()
-    yield opened
-    opened.close()
-
-
-def judged(case: Case, answer: str, sandbox: Sandbox) -> Verdict:
-    return REGISTRY[case.verifier](reply(answer), case.params, sandbox if case.verifier in NEEDS_SANDBOX else None)
 
 
 @pytest.mark.parametrize("module", CASES)

@@ -9,17 +9,11 @@ from typing import Any
 import pytest
 
 from kgsynth.errors import VerifierError
-from kgsynth.sandbox import Sandbox, open_sandbox
+from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers.function_tests import Call, Outcome, decode, encode, expectation, run_calls
 from kgsynth.verifiers.source import problem
 from tests.scoring import score, tagged
 from tests.test_values import DIFFERENT
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Sandbox:
-    return open_sandbox()
-
 
 GCD = "def gcd(a, b):\n    while b:\n        a, b = b, a % b\n    return abs(a)"
 CALLS = [

@@ -5,11 +5,9 @@ The tricks also run without the screen of the source (`unscreened`): what the sc
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from kgsynth.sandbox import Sandbox, open_sandbox
+from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import kernel_params, kernel_timing
 from kgsynth.verifiers.kernel import plan
 from kgsynth.verifiers.kernel_bench import Bench
@@ -17,13 +15,6 @@ from kgsynth.verifiers.kernel_screen import screen
 from tests.kernel_tasks import PRODUCT, PRODUCT_TASK, SOFTMAX, SOFTMAX_TASK, SUMS_TASK, judged, task, unscreened
 
 pytest.importorskip("torch")
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    opened = open_sandbox()
-    yield opened
-    opened.close()
 
 
 # ------------------------------------------------------------------------------------------------- the catalogue

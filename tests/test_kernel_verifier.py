@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,20 +11,13 @@ import numpy as np
 import pytest
 
 from kgsynth.errors import SandboxError, VerifierError
-from kgsynth.sandbox import Sandbox, open_sandbox
+from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import REGISTRY, kernel_params, kernel_timing
 from kgsynth.verifiers.kernel import plan
 from kgsynth.verifiers.kernel_compare import compare
 from tests.kernel_tasks import BY_HAND, SOFTMAX, SOFTMAX_TASK, judged, task, unscreened
 
 pytest.importorskip("torch")
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    opened = open_sandbox()
-    yield opened
-    opened.close()
 
 
 # ----------------------------------------------------------------------------------------------------- what is right

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import shutil
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 
 from kgsynth.errors import SandboxError, VerifierError
-from kgsynth.sandbox import ExecResult, Sandbox, open_sandbox
+from kgsynth.sandbox import ExecResult, Sandbox
 from kgsynth.verifiers import Verdict
 from kgsynth.verifiers.picture import reference
 from kgsynth.verifiers.pictures.distance import decode, distances, encode, over
@@ -28,12 +27,6 @@ HTML = "<body style='margin:0;font:16px sans-serif'><h1 style='margin:8px;color:
 PIXEL = "data:image/png;base64," + base64.b64encode(encode(np.full((1, 1, 4), 255, np.uint8))).decode()
 DRAWING: dict[str, Any] = {"format": "svg", "reference": {"source": SVG}, "width": 120, "height": 80}
 PAGE: dict[str, Any] = {"format": "html", "reference": {"source": HTML}, "width": 240, "height": 100}
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Sandbox:
-    assert shutil.which("chromium"), "pictures are rendered with Chromium: apt-get install chromium"
-    return open_sandbox()
 
 
 def drawn(answer: str, sandbox: Sandbox, **params: Any) -> Verdict:

@@ -15,7 +15,7 @@ from kgsynth.dedup import Dedup
 from kgsynth.embed import HashingEmbedder
 from kgsynth.errors import CycleError, ValidationError
 from kgsynth.graph import ConceptGraph
-from kgsynth.sandbox import Sandbox, open_sandbox
+from kgsynth.sandbox import Sandbox
 from kgsynth.store.embedded import EmbeddedStore
 from kgsynth.task import Provenance, Task, VerifierSpec
 from kgsynth.validate import validate
@@ -24,11 +24,6 @@ from kgsynth.verifiers.function_tests import Call, expectation, run_calls
 
 SECRET = 739_391  # 13 * 56876 + 3: what the hidden test expects of f(13)
 ORACLE = "def f(x):\n    return x * 56876 + 3"
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Sandbox:
-    return open_sandbox()
 
 
 @pytest.fixture(scope="module")

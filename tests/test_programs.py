@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgsynth.errors import SandboxError, VerifierError
-from kgsynth.sandbox import ExecResult, Sandbox, open_sandbox
+from kgsynth.sandbox import ExecResult, Sandbox
 from kgsynth.verifiers import Verdict
 from kgsynth.verifiers.languages import LANGUAGES, require
 from kgsynth.verifiers.printed import COMPARE, printed_same
@@ -22,11 +22,6 @@ ADD = {
     "c": '#include <stdio.h>\nint main(void) { int a, b; scanf("%d %d", &a, &b); printf("%d\\n", a + b); return 0; }',
 }
 TESTS = [{"stdin": f"{i} {i + 1}\n", "stdout": f"{2 * i + 1}\n"} for i in range(3)]
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Sandbox:
-    return open_sandbox()
 
 
 def judged(source: str, sandbox: Sandbox, language: str = "python", **params: Any) -> Verdict:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgsynth.errors import VerifierError
-from kgsynth.sandbox import Sandbox, open_sandbox
+from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import Verdict, generated
 from kgsynth.verifiers.relations import RELATIONS, Failed, Trial
 from kgsynth.verifiers.values import encode
@@ -23,11 +23,6 @@ RUNS = {
     "inputs": [{"kind": "text", "alphabet": "ab", "max_length": 30}],
     "properties": [{"relation": "round trip", "inverse": "back"}, {"relation": "type", "type": "list"}],
 }
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Sandbox:
-    return open_sandbox()
 
 
 def judged(source: str, sandbox: Sandbox, **params: Any) -> Verdict:

@@ -3,15 +3,14 @@ that says the verifier saw what it was given. Careless graders pay for the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from kgsynth.attack import REGISTRY, attacks_on
 from kgsynth.attack.campaign import assault, held
-from kgsynth.sandbox import Sandbox, open_sandbox
+from kgsynth.sandbox import Sandbox
 from kgsynth.task import Task
 from kgsynth.threads import as_done
 from kgsynth.verifiers import Verdict, verify
@@ -160,12 +159,6 @@ ELSEWHERE = {
 }  # have tests of their own, below
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with closing(open_sandbox()) as opened:
-        yield opened
-
-
 def verdicts(name: str, task: Task, sandbox: Sandbox | None = None) -> list[Verdict]:
     """Of every reply that the attack makes for the task; those that wait do it side by side."""
     replies = REGISTRY[name].answers(task)
@@ -258,7 +251,7 @@ def test_a_guess_at_each_letter_is_paid_once() -> None:
 def test_banned_modules_are_not_had_by_side_entrances(sandbox: Sandbox) -> None:
     """The module that the task forbids has the very function that is asked for."""
     from kgsynth.verifiers.function_tests import Call, expectation, run_calls
-    from tests.hackable import task as made
+    from tests.scoring import task as made
 
     calls = [Call(args=(60, n)) for n in (18, 7, 0)]
     outcomes = run_calls("from math import gcd", "gcd", calls, sandbox)

@@ -24,7 +24,7 @@ from kgsynth.llm.offline import OfflineExtractive
 from kgsynth.llm.openai import LLMConfig, OpenAIChat
 from kgsynth.retrieve import Context, Insufficient, RetrieveConfig, Web, retrieve
 from kgsynth.sample import Sample, SampleConfig, plan
-from kgsynth.sandbox import Sandbox, open_sandbox
+from kgsynth.sandbox import Sandbox
 from kgsynth.store.embedded import EmbeddedStore
 from kgsynth.synthesize import Rejection, SynthesisEnv, draft, survey
 from kgsynth.synthesize.choice import _words, distractors, relations, unrelated
@@ -47,11 +47,6 @@ from tests.fake_openai import FakeOpenAI
 
 TYPES = ("implement", "predict", "cloze", "choice")
 MODULES = {"algorithms": ("heapq", "bisect"), "text": ("textwrap", "string"), "numbers": ("statistics", "operator")}
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Sandbox:
-    return open_sandbox()
 
 
 @pytest.fixture(scope="module")

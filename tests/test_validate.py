@@ -10,11 +10,12 @@ import pytest
 
 from kgsynth.concept import Source
 from kgsynth.errors import ValidationError, VerifierError
-from kgsynth.sandbox import Sandbox, open_sandbox
+from kgsynth.sandbox import Sandbox
 from kgsynth.task import Provenance, Task, VerifierSpec
 from kgsynth.validate import prompt_key, seen_keys, validate
 from kgsynth.verifiers import NEEDS_SANDBOX, REGISTRY, Verdict, register
 from kgsynth.verifiers.function_tests import Call, expectation, run_calls
+from tests.scoring import tagged
 
 SOURCE = Source(
     url="https://example.org/x", title="X", text="gcd(a, b): the greatest common divisor.", licence="PSF-2.0"
@@ -22,10 +23,6 @@ SOURCE = Source(
 PROVENANCE = Provenance(
     concepts=("c_1",), names=("gcd",), spans=(SOURCE.span(0, 9),), licences=("PSF-2.0",), author="programmatic"
 )
-
-
-def tagged(text: str) -> str:
-    return f"<answer>{text}</answer>"
 
 
 def made(name: str, params: Mapping[str, Any], prompt: str, right: str, *wrong: str) -> Task:
@@ -60,11 +57,6 @@ JSON = made(
 SPAN = made(
     "span", {"source": "gcd is a divisor", "spans": [[9, 16]]}, "Quote what it is: gcd is a divisor", "divisor", "gcd"
 )
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Sandbox:
-    return open_sandbox()
 
 
 @pytest.fixture(scope="module")

@@ -10,18 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgsynth.errors import VerifierError
-from kgsynth.sandbox import Sandbox, open_sandbox
+from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import NEEDS_SANDBOX, REGISTRY, register
 from kgsynth.verifiers.answer import extract, strip_fence
 from kgsynth.verifiers.source import problem
 from kgsynth.verifiers.text import normalise
 from tests.scoring import score, tagged
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Sandbox:
-    return open_sandbox()
-
 
 # ------------------------------------------------------------------------------------------------ registry and answers
 

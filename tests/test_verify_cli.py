@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import io
 import json
-import signal
-import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kgsynth.cli import main
 from kgsynth.task import Task, TaskSet, VerifierSpec
+from tests.commands import kill_at, last
 from tests.hackable import CHOICE, FUNCTION, LITERAL, TEXT
 
-ROOT = Path(__file__).resolve().parents[1]
 UNUSABLE = replace(TEXT, prompt="unusable", verifier=VerifierSpec(name="text", params={"answers": []}))
 
 
@@ -26,11 +22,6 @@ UNUSABLE = replace(TEXT, prompt="unusable", verifier=VerifierSpec(name="text", p
 def tasks(tmp_path: Path) -> Path:
     TaskSet([TEXT, CHOICE, LITERAL, FUNCTION, UNUSABLE]).save(tmp_path / "tasks.jsonl")
     return tmp_path / "tasks.jsonl"
-
-
-def last(capsys: pytest.CaptureFixture[str]) -> tuple[str, dict[str, Any]]:
-    out = capsys.readouterr().out
-    return out, json.loads(out.splitlines()[-1])
 
 
 def answers_of(path: Path, rows: list[tuple[Task, str]]) -> Path:
@@ -165,16 +156,7 @@ def test_killed_and_resumed_no_answer_is_lost_or_judged_twice(
     given, out = tmp_path / "answers.jsonl", tmp_path / "verdicts.jsonl"
     answers_of(given, [(TEXT, f"<answer>{'hash map' if n % 3 else n}</answer>") for n in range(3000)])
     args = ["verify", str(tasks), "--answers", str(given), "--out", str(out), "--json"]
-    kills = 0
-    for lines in (50, 600, 1300):
-        process = subprocess.Popen([sys.executable, "-m", "kgsynth.cli", *args], stdout=subprocess.DEVNULL, cwd=ROOT)
-        while process.poll() is None and (not out.exists() or out.read_bytes().count(b"\n") < lines):
-            time.sleep(0.005)
-        process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
-        with out.open("ab") as file:
-            file.write(b'{"line": 1, "ta')
-    assert kills == 3
+    kill_at((50, 600, 1300), args, out, b'{"line": 1, "ta')
     assert main(args) == 3
     row = last(capsys)[1]
     rows = [json.loads(line) for line in out.read_text().splitlines()]

@@ -39,11 +39,6 @@ PROGRAM = {"language": "sh", "checks": [{"check": "script", "python": SCRIPT, "e
 DOUBLE = "cat > double.py <<'END'\nimport sys\nprint(2 * int(sys.argv[1]))\nEND\n"
 
 
-@pytest.fixture(scope="module")
-def sandbox() -> Sandbox:
-    return open_sandbox()
-
-
 def judged(script: str, params: dict[str, Any], sandbox: Sandbox) -> Verdict:
     return score("world", params, tagged(script), sandbox)
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kgsynth.sandbox import Sandbox
+from kgsynth.verifiers import NEEDS_SANDBOX, REGISTRY, Verdict
 from kgsynth.verifiers.answer import CLOSE, OPEN
 
 
@@ -37,3 +39,8 @@ def load() -> dict[str, list[Case]]:
 def reply(answer: str) -> str:
     """The answer as a model's reply: wrapped in tags when it has none."""
     return answer if OPEN in answer or CLOSE in answer else f"{OPEN}{answer}{CLOSE}"
+
+
+def judged(case: Case, answer: str, sandbox: Sandbox) -> Verdict:
+    """The verdict of the case's verifier."""
+    return REGISTRY[case.verifier](reply(answer), case.params, sandbox if case.verifier in NEEDS_SANDBOX else None)
