@@ -14,6 +14,7 @@
     │   ├── UndoError          an operation cannot be taken back before a later one
     │   └── DuplicateError     an id, name or task exists already
     ├── SandboxError       isolated execution could not be set up (never: the code inside it failed)
+    │   └── StateError         what code left in a box cannot be copied: its own doing
     ├── VerifierError      a verifier is unknown or misused
     ├── TaskError          a task or task file is malformed
     │   └── ValidationError    a task failed its triad; `.check` says which part
@@ -98,6 +99,10 @@ class DuplicateError(StoreError):
 
 class SandboxError(KgsynthError):
     """Isolated execution could not be set up. Code that fails *inside* is a result, not this."""
+
+
+class StateError(SandboxError):
+    """What code left in a box cannot be copied: too deep, too long a path, nodes of a file system's own."""
 
 
 class VerifierError(KgsynthError):

@@ -165,6 +165,7 @@ BOMBS = {
     "memory": "import os\nos.fork(); os.fork()\nx = []\nwhile True: x.append(bytes([1]) * (1 << 20))",
     "disk": "n = 0\nwhile True:\n  try: open(f'/tmp/{n}', 'wb').write(bytes(1 << 20)); n += 1\n  except OSError: n = 0",
     "files": "n = 0\nwhile True:\n  try: open(f'/tmp/{n}', 'wb').close()\n  except OSError: pass\n  n += 1",
+    "socket buffers": "import os, socket\nfor _ in range(3): os.fork()\nheld = []\nwhile True:\n  try: pair = socket.socketpair()\n  except OSError: continue\n  held.append(pair)\n  for end in pair:\n    end.setblocking(False); end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 30)\n    try:\n      while True: end.send(bytes(65536))\n    except OSError: pass",
     "descriptors": "import os\nwhile True:\n  try: os.pipe()\n  except OSError: pass",
     "output": "import os\nwhile True: os.write(1, b'x' * 65536)",
 }
@@ -182,3 +183,22 @@ def test_the_machine_stays_usable(sandbox: Sandbox, name: str) -> None:
         result = bomb.result(60)
     assert not result.ok
     assert len(result.stdout) <= limits.output_kb << 10
+
+
+def test_socket_buffers_are_bounded_and_counted(sandbox: Sandbox) -> None:
+    result = attempt(sandbox, BOMBS["socket buffers"], Limits(seconds=20, memory_mb=128))
+    assert result.out_of_memory
+    assert not result.timed_out
+
+
+def test_what_counts_against_the_user_on_the_host_is_bounded(sandbox: Sandbox) -> None:
+    """A box that takes every inotify instance it can get leaves some to the host and to other boxes."""
+    take = "import ctypes, time; c = ctypes.CDLL(None)\nwhile c.inotify_init1(0) >= 0: pass\nprint('full', flush=True); time.sleep(1)"
+    use = "import ctypes; print('free' if ctypes.CDLL(None).inotify_init1(0) >= 0 else '')"
+    with ThreadPoolExecutor(1) as pool:
+        greedy = pool.submit(attempt, sandbox, take)
+        time.sleep(0.5)
+        assert attempt(sandbox, use).stdout == "free\n"
+        here = subprocess.run([sys.executable, "-c", use], capture_output=True, text=True)
+        assert here.stdout == "free\n"
+        assert greedy.result(30).stdout == "full\n"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from kgsynth.errors import SandboxError
+from kgsynth.errors import SandboxError, StateError
 from kgsynth.sandbox import ExecResult, Limits, Sandbox, open_sandbox
 from kgsynth.sandbox.bubblewrap import Bubblewrap
 from kgsynth.sandbox.jail import PYTHON
@@ -421,3 +421,55 @@ sandbox.close()
     assert "BlockingIOError" in result.stdout, result.stderr
     assert "environment ''\n[1, 1, 1]\n1000" in result.stdout
     assert "b'kept' b'changed' \n2 []" in result.stdout, result
+
+
+DEEP = "import os\nfor _ in range({0}): os.mkdir({1!r}); os.chdir({1!r})"
+
+
+def test_a_deep_tree_is_copied_and_removed(sandbox: Sandbox) -> None:
+    with sandbox.create() as box:
+        assert box.exec([*PYTHON, "-c", DEEP.format(1500, "d")]).ok
+        (child,) = box.fork()
+        assert not isinstance(child, Exception)
+        with child:
+            assert child.exec(["sh", "-c", "find . | wc -l"]).stdout == "1501\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        DEEP.format(300, 200 * "d"),
+        "import os, stat; os.mknod('whiteout', stat.S_IFCHR, 0)",
+    ],
+    ids=["too long a path", "a device that hides"],
+)
+def test_what_cannot_be_copied_is_the_codes_own_doing(sandbox: Sandbox, code: str) -> None:
+    with sandbox.create() as box:
+        assert box.exec([*PYTHON, "-c", code]).ok
+        with pytest.raises(StateError):
+            box.snapshot()
+        assert box.exec(["true"]).ok
+
+
+def test_attributes_of_overlays_hide_nothing(sandbox: Sandbox) -> None:
+    code = "import os; open('x', 'w'); os.setxattr('.', 'user.overlay.opaque', b'x'); os.setxattr('x', 'user.overlay.whiteout', b'y')"
+    with sandbox.create() as box:
+        if not box.exec([*PYTHON, "-c", code]).ok:
+            pytest.skip("this kernel has no user attributes on tmpfs")
+        (child,) = box.fork()
+        assert not isinstance(child, Exception)
+        with child:
+            assert child.exec(["ls"]).stdout == "x\n"
+
+
+def test_a_closed_working_directory_is_told(sandbox: Sandbox) -> None:
+    with sandbox.create() as box:
+        box.write("x", "1")
+        box.exec(["chmod", "0", "."])
+        for act in (lambda: box.read("x"), lambda: box.write("y", "2")):
+            with pytest.raises(SandboxError, match="Permission denied"):
+                act()
+        box.exec(["chmod", "755", "/work"])
+        assert box.read("x") == b"1"
+        with pytest.raises(SandboxError, match="not a file"):
+            box.read("\ud800")

@@ -93,7 +93,10 @@ class Box(Protocol):
         ...
 
     def snapshot(self) -> Snapshot:
-        """The state as it is now. The box goes on as it was, running or paused."""
+        """The state as it is now. The box goes on as it was, running or paused.
+
+        Raises StateError, a SandboxError, when code in the box left what cannot be copied.
+        """
         ...
 
     def fork(self, count: int = 1) -> list[Box | Exception]:
@@ -101,6 +104,10 @@ class Box(Protocol):
 
         They share nothing afterwards and draw different random numbers from the kernel. The box goes on as it was.
         """
+        ...
+
+    def clear(self) -> None:
+        """End every process in it, however they try not to end. Files stay."""
         ...
 
     def pause(self) -> None:

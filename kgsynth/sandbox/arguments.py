@@ -43,7 +43,7 @@ def _passable(text: str) -> bool:
 def relative(path: str) -> str:
     """Raises SandboxError for a path that is not one of a file under the working directory."""
     inside = PurePosixPath(path)
-    if inside.is_absolute() or ".." in inside.parts or "\0" in path or not inside.parts:
+    if inside.is_absolute() or ".." in inside.parts or not inside.parts or not _passable(path):
         raise SandboxError(f"{path!r} is not a file under the working directory; give a relative path without '..'")
     return str(inside)
 

@@ -231,6 +231,11 @@ class BubblewrapBox:
         except SandboxError as error:
             return error
 
+    def clear(self) -> None:
+        with self._lock:
+            self._awake()
+            self._jail.clear()
+
     def pause(self) -> None:
         with self._lock:
             self._open()
@@ -269,14 +274,17 @@ class BubblewrapBox:
 
     def _do(self, job: Job, limits: Limits) -> Ending:
         with self._lock:
-            self._open()
-            if self._paused_at is not None:
-                raise SandboxError("the box is paused; resume it first")
+            self._awake()
         ending = self._jail.do(job, limits, self._clock)
         if not ending.reply and not self._closed:
             self.kill()
             raise SandboxError("a command in the box could not be ended, so that the box was killed; create a new one")
         return ending
+
+    def _awake(self) -> None:
+        self._open()
+        if self._paused_at is not None:
+            raise SandboxError("the box is paused; resume it first")
 
     def _open(self) -> None:
         if self._closed:

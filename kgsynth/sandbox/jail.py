@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import sysconfig
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -27,13 +28,23 @@ from typing import IO
 from kgsynth.errors import SandboxError
 from kgsynth.sandbox import Limits
 from kgsynth.sandbox.seccomp import program
-from kgsynth.sandbox.supervise import GRACE_SECONDS, Ending, descendants, kill_tree, memory_in_use, supervise
+from kgsynth.sandbox.supervise import (
+    GRACE_SECONDS,
+    Ending,
+    descendants,
+    kill_tree,
+    memory_in_use,
+    sockets_in_use,
+    supervise,
+)
 
 WORK = "/work"
 PYTHON = (os.path.realpath(getattr(sys, "_base_executable", sys.executable)), "-s", "-P")
 INSTALL = "install it with `sudo apt-get install bubblewrap` (version 0.8 or newer)"
 START_SECONDS, LOAD_SECONDS = 30.0, 120.0  # for process 1 to be there; and to load a package
-RLIMIT_MSGQUEUE = 12  # has no name in the resource module
+SOCKET_BYTES = 1 << 18  # what the buffers of one socket may hold (net.core.wmem_default and the last message)
+RLIMIT_SIGPENDING = 11  # these two have no name in the resource module
+RLIMIT_MSGQUEUE = 12
 DEVICES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", *(f"nvidia{i}" for i in range(16)))
 
 
@@ -53,6 +64,7 @@ class Jail:
     """Raises SandboxError when bubblewrap cannot make it. `packages` are loaded before it takes jobs."""
 
     def __init__(self, bwrap: str, packages: Sequence[str], layers: Path) -> None:
+        self._asking = threading.Lock()
         self._packages, self._closed = bool(packages), False
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, ExitStack() as stack:
@@ -87,15 +99,21 @@ class Jail:
 
     def open(self, limits: Limits, layer: str = "") -> None:
         """Give it writable folders that stay, empty or on a layer. Once, and before jobs that are not fresh."""
-        self._control.send(marshal.dumps((limits.disk_mb, layer)))
-        if (reply := self._reply()) != b"ok":
-            raise SandboxError(f"cannot make the writable folders of a box: {reply.decode()[1:] or 'it is gone'}")
+        self._ask(marshal.dumps((limits.disk_mb, layer)), "make its writable folders")
 
-    def _reply(self) -> bytes:
+    def clear(self) -> None:
+        """Kill every process but the first."""
+        self._ask(b"clear", "end its processes")
+
+    def _ask(self, message: bytes, what: str) -> None:
         try:
-            return self._control.recv(1 << 12)
+            with self._asking:
+                self._control.send(message)
+                reply = self._control.recv(1 << 12)
         except OSError:
-            return b""
+            reply = b""
+        if reply != b"ok":
+            raise SandboxError(f"the box could not {what}: {reply.decode('utf-8', 'replace')[1:] or 'it is gone'}")
 
     def do(self, job: Job, limits: Limits, clock: Callable[[], float] = time.monotonic) -> Ending:
         """One job to its end; several threads may ask at once, unless jobs are fresh.
@@ -109,7 +127,9 @@ class Jail:
         if not (ending.reply or ending.stopped or self._closed):
             raise SandboxError("the box was lost while a command ran in it")
         if ending.reply.startswith(b"!"):
-            raise SandboxError(ending.reply[1:].decode("utf-8", "replace"))
+            raise SandboxError(ending.reply[1:].partition(b"\n")[0].decode("utf-8", "replace"))
+        if not (job.argv or ending.reply.startswith(b"ok") or ending.stopped):
+            raise SandboxError("something in the box ended the process that should write or read there")
         return ending
 
     def _begin(
@@ -133,7 +153,8 @@ class Jail:
 
     def _memory(self, fresh: bool) -> int:
         """Held by what is not ours: all below process 1, and below the warden of a fresh job."""
-        return memory_in_use(islice(descendants(self.pid), 2 if fresh else 1, None))
+        processes = islice(descendants(self.pid), 2 if fresh else 1, None)
+        return memory_in_use(processes) + SOCKET_BYTES * sockets_in_use(self.pid)
 
     @property
     def alive(self) -> bool:
@@ -181,6 +202,8 @@ def _rlimits(limits: Limits) -> dict[int, tuple[int, int]]:
         resource.RLIMIT_STACK: 8 << 20,
         resource.RLIMIT_NOFILE: 256,
         resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_MEMLOCK: 1 << 16,
+        RLIMIT_SIGPENDING: 256,
         RLIMIT_MSGQUEUE: 0,
     }
     rlimits = {kind: (at_most(kind, value), at_most(kind, value)) for kind, value in wanted.items()}

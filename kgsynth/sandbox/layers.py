@@ -8,10 +8,10 @@ A layer is deleted when its snapshot is and no box stands on it any more.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import secrets
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -19,7 +19,7 @@ import threading
 import time
 from pathlib import Path
 
-from kgsynth.errors import SandboxError
+from kgsynth.errors import SandboxError, StateError
 from kgsynth.sandbox.freezer import own_group, remove_group
 from kgsynth.sandbox.pid1 import AREAS
 from kgsynth.sandbox.supervise import descendants, signal_all
@@ -56,14 +56,16 @@ class Layers:
                 target = layer.folder / area
                 target.parent.mkdir(parents=True, exist_ok=True)
                 _copy(root / area, target)
-        except (OSError, subprocess.SubprocessError) as error:
+        except BaseException as error:
             layer.drop()
-            raise SandboxError(f"cannot copy the files of the box: {error}") from error
+            if isinstance(error, (OSError, subprocess.SubprocessError)):
+                raise SandboxError(f"cannot copy the files of the box: {error}") from error
+            raise
         return layer
 
     def close(self) -> None:
         os.close(self._lock)
-        shutil.rmtree(self.folder.parent, ignore_errors=True)
+        _remove(self.folder.parent)
 
 
 class Layer:
@@ -83,17 +85,35 @@ class Layer:
             self._holders -= 1
             last = self._holders == 0
         if last:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            _remove(self.folder)
 
 
 def _copy(source: Path, target: Path) -> None:
-    """All of a tree with owners, modes and times; links are copied, never followed."""
-    done = subprocess.run(
-        ["cp", "--archive", "--no-target-directory", "--", source, target],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=COPY_SECONDS,
-    )  # fmt: skip
+    """All of a tree with owners, modes and times; links are copied, never followed. Raises OSError, StateError.
+
+    Extended attributes are left out: to an overlay some of them mean that a file is not there. So does a device 0:0.
+    """
+    kept = "--preserve=mode,ownership,timestamps,links"
+    done = _call("cp", "--no-dereference", "--recursive", kept, "--no-target-directory", "--", source, target)
+    if done.returncode and any(name in done.stderr for name in ("File name too long", "Permission denied")):
+        raise StateError(f"the files of the box cannot be copied: {done.stderr.strip()[:300]}")
     if done.returncode:
         raise OSError(done.stderr.strip()[-500:])
+    if found := _call("find", target, "-type", "c", "-print", "-quit").stdout:
+        raise StateError(f"there is a device in the box, {found.strip()[-300:]!r}")
+
+
+def _call(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=COPY_SECONDS,
+        env={"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "LC_ALL": "C"},
+    )  # fmt: skip
+
+
+def _remove(folder: Path) -> None:
+    """However deep it is."""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        _call("rm", "--recursive", "--force", "--", folder)
 
 
 def sweep(base: Path) -> None:
@@ -115,7 +135,7 @@ def sweep(base: Path) -> None:
         if group := own_group():
             for left in group.glob(f"kgsynth-{home.name}-*"):
                 remove_group(left)
-        shutil.rmtree(home, ignore_errors=True)
+        _remove(home)
 
 
 def _kill_boxes(home: Path) -> None:

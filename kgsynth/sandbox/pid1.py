@@ -35,6 +35,8 @@ MNT_DETACH = 2
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 4, 22, 36, 38
 CAPABILITY_VERSION_3 = 0x20080522
 AREAS = ("work", "tmp", "dev/shm")  # what can be written, all of it on one tmpfs
+# What boxes hold of these counts against the user who made them: with the kernel's own limits, one box could take them all.
+SHARED_LIMITS = {"inotify_instances": 4, "inotify_watches": 4096, "fanotify_groups": 0, "fanotify_marks": 0}
 USER = 1000  # the inmate's user and group; none of the host's files is theirs
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -45,6 +47,8 @@ def main():
     privileged, packages = marshal.loads(control.recv(1 << 16))
     if privileged:
         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+        for direction in ("rmem", "wmem"):  # of TCP connections in a box, 6 MB each by default
+            put(f"/proc/sys/net/ipv4/tcp_{direction}", "4096 65536 131072")
     move_into_user_namespace(privileged)
     prctl(PR_SET_DUMPABLE, 0)
     load(packages)
@@ -58,6 +62,9 @@ def main():
             os._exit(0)  # whoever made this box is gone, and all in it goes too
         if message == b"job":
             start_warden(control, fds[0])
+        elif message == b"clear":
+            end_all(True)
+            control.send(b"ok")
         else:
             control.send(answer(open_areas, *marshal.loads(message)))
 
@@ -102,6 +109,8 @@ def move_into_user_namespace(privileged):
         os.setresgid(0, 0, 0)
         os.setresuid(0, 0, 0)
     mount("", "/", "", MS_REC | MS_PRIVATE)
+    for name, most in SHARED_LIMITS.items():
+        put(f"/proc/sys/user/max_{name}", str(most))
 
 
 def write_maps(pid, privileged):
@@ -255,11 +264,11 @@ def reap():
     return (pid, status) if pid else None
 
 
-def end_all(fresh):
-    """Kill everything under us and see it gone."""
+def end_all(first):
+    """Kill everything under us and see it gone. `first`: we are the first process of our namespace, and all else is."""
     while True:
-        if fresh:
-            kill(-1)  # all of our process namespace, but ourselves
+        if first:
+            kill(-1)
         else:
             with open("/proc/thread-self/children") as children:
                 for pid in children.read().split():
@@ -297,12 +306,17 @@ def become(connection, stdio, job):
     """From the trusted program to the untrusted one. Never returns."""
     os.setsid()
     drop_privileges(job["rlimits"])
-    failed = answer(put_files, job["files"])
+    put = bool(job["files"])
+    failed = answer(os.chdir, "/work")
+    if failed == b"ok":
+        failed = answer(put_files, job.pop("files"))
     if failed == b"ok" and job["read"]:
         failed = answer(send_file, job["read"], stdio[1])
-    if failed != b"ok" or not job["argv"]:
-        connection.send(failed)
+    if not job["argv"] or (failed != b"ok" and put):
+        connection.send(failed + b"\n")
         os._exit(0)
+    if failed != b"ok":
+        os.chdir("/")  # the working directory was closed to its own user
     for target, number in enumerate(stdio[:3]):
         os.dup2(number, target)
     os.closerange(3, 1 << 16)
@@ -326,7 +340,6 @@ def drop_privileges(rlimits):
     prctl(PR_SET_DUMPABLE, 1)  # or its own /proc/self would be closed to it
     for kind, limits in rlimits.items():
         resource.setrlimit(kind, limits)
-    os.chdir("/work")
 
 
 def filter_system_calls(program):

@@ -26,9 +26,10 @@ LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = (
     0x45,
     0x06,
 )  # BPF_LD|W|ABS, BPF_JMP|JEQ|K, JGE, JSET, BPF_RET|K
-NUMBER, ARCH, FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
+NUMBER, ARCH, FIRST_ARGUMENT, SECOND_ARGUMENT, THIRD_ARGUMENT = 0, 4, 16, 24, 32  # offsets in struct seccomp_data
 ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 NEW_NAMESPACES = 0x7E020000  # CLONE_NEW{USER,PID,NET,IPC,UTS,CGROUP,NS}; clone cannot make time namespaces
+SOL_SOCKET, SO_SNDBUF, SO_RCVBUF = 1, 7, 8
 FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6: these are tied to the box's own network namespace
 
 
@@ -37,6 +38,7 @@ class Machine:
     audit_arch: int
     clone: int
     socket: int
+    setsockopt: int
     refused: tuple[int, ...]
     x32: bool = False  # has a second table of numbers from 2**30 on
 
@@ -48,6 +50,7 @@ MACHINES = {
         audit_arch=0xC000003E,
         clone=56,
         socket=41,
+        setsockopt=54,
         refused=(272, 308, 101, 310, 311, 319, 29, 68, 240, 248, 249, 250, 321, 298, 323, 425, 447, 438),
         x32=True,
     ),
@@ -55,6 +58,7 @@ MACHINES = {
         audit_arch=0xC00000B7,
         clone=220,
         socket=198,
+        setsockopt=208,
         refused=(97, 268, 117, 270, 271, 279, 194, 186, 180, 217, 218, 219, 280, 241, 282, 425, 447, 438),
     ),
 }
@@ -77,6 +81,7 @@ def program(machine: str | None = None) -> bytes:
     code += _when(table.clone, [_op(ANY_BIT, NEW_NAMESPACES, no=1), _op(RETURN, refuse)])
     known = [_op(EQUAL, family, yes=len(FAMILIES) - i) for i, family in enumerate(FAMILIES)]
     code += _when(table.socket, [*known, _op(RETURN, ERRNO | errno.EAFNOSUPPORT)])
+    code += _when(table.setsockopt, _KEEP_BUFFERS)
     return b"".join([*code, _op(RETURN, ALLOW)])
 
 
@@ -89,3 +94,15 @@ def _when(number: int, test: list[bytes]) -> list[bytes]:
 def _op(code: int, k: int, *, yes: int = 0, no: int = 0) -> bytes:
     """One struct sock_filter; `yes` and `no` are the instructions to skip."""
     return struct.pack("=HBBI", code, yes, no, k)
+
+
+# Larger socket buffers are granted in words only: their memory is counted nowhere.
+_KEEP_BUFFERS = [
+    _op(LOAD, SECOND_ARGUMENT),
+    _op(EQUAL, SOL_SOCKET, yes=1),
+    _op(RETURN, ALLOW),
+    _op(LOAD, THIRD_ARGUMENT),
+    _op(EQUAL, SO_SNDBUF, yes=1),
+    _op(EQUAL, SO_RCVBUF, no=1),
+    _op(RETURN, ERRNO),
+]
