@@ -151,6 +151,17 @@ def test_a_limit_of_a_single_test(sandbox: Sandbox) -> None:
     assert score("function_tests", late, tagged(source), sandbox).reason == "timeout"
 
 
+def test_boxes_after_a_failed_test_are_not_started(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty tests with limits of their own cost a solution that fails them one, not all."""
+    tests = [expectation(Call(args=(n,), seconds=1), Outcome(kind="returned", value=n)) for n in range(20)]
+    gone = tagged("import os\ndef f(n): os._exit(1)")
+    runs, run = [], sandbox.run
+    monkeypatch.setattr(sandbox, "run", lambda *args, **kwargs: runs.append(args) or run(*args, **kwargs))
+    verdict = score("function_tests", {"name": "f", "tests": tests}, gone, sandbox)
+    assert (verdict.score, verdict.reason, verdict.evidence["first_failing"]) == (0, "crashed", 0)
+    assert len(runs) == 1
+
+
 def test_strings_hash_as_asked(sandbox: Sandbox) -> None:
     source = "def f(): return [hash('x'), list({'a', 'b', 'c', 'd', 'e'})]"
     seen = [run_calls(source, "f", [Call()], sandbox, hash_seed=seed)[0].value for seed in (1, 2, 1, None, None)]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter, OrderedDict
 from decimal import Decimal
+from enum import IntEnum
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -136,9 +138,38 @@ CYCLE: list[Any] = []
 CYCLE.append(CYCLE)
 
 
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+class SlyDict(dict):
+    def items(self) -> Any:
+        return [("forged", 1)]
+
+    def copy(self) -> Any:
+        return {"forged": 1}
+
+
 @pytest.mark.parametrize(
-    "value", [object(), Sly("x"), SlyInt(1), [SlyInt(1)], {Sly("k"): 1}, range(3), len, int, CYCLE, bytearray()]
+    ("value", "plain"),
+    [
+        (Sly("x"), "x"),
+        ([SlyInt(1)], [1]),
+        (Point(1, 2), (1, 2)),
+        (Counter("aab"), {"a": 2, "b": 1}),
+        (OrderedDict(a=1), {"a": 1}),
+        (IntEnum("Colour", "RED GREEN")(2), 2),
+        (SlyDict(a=3), {"a": 3}),
+        (type("Items", (list,), {"__iter__": lambda self: iter([9])})([1]), [1]),
+        (type("Members", (set,), {})({1, 2}), {1, 2}),
+    ],
 )
+def test_a_value_of_a_subclass_counts_as_what_it_holds(value: Any, plain: Any) -> None:
+    assert encode(value) == encode(plain)
+
+
+@pytest.mark.parametrize("value", [object(), range(3), len, int, CYCLE, bytearray()])
 def test_other_types_are_refused(value: Any) -> None:
     with pytest.raises(VerifierError, match="cannot encode"):
         encode(value)

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 import marshal
-import math
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,8 @@ from kgsynth.verifiers.source import REFLECTIVE, banned_names, problem
 from kgsynth.verifiers.values import encode
 
 STARTUP_SECONDS = 5.0  # for a box to start on a busy machine, on top of what the calls may take
-SLACK_SECONDS = 0.5  # CPU time on top of a limit, before it is rounded up to whole seconds
+OUTPUT_KB = 8192  # of lines about calls
+NOT_RUN = "not run"
 DETAIL = 200  # characters kept of what a runner says about a failure
 RUNNER = Path(runner.__file__).read_text(encoding="utf-8")
 
@@ -95,8 +95,9 @@ def run_forms(
     language: str = "python",
     signature: Mapping[str, Any] | None = None,
     hash_seed: int | None = None,
+    until: Callable[[int, Outcome], bool] = lambda number, outcome: False,
 ) -> list[Outcome]:
-    """The same for arguments that are encoded already."""
+    """The same for arguments that are encoded already. Once `until` is true of a call, no further box is started."""
     if language == "python":
         start = _python(source, name, forms, sandbox, forbidden, hash_seed)
     elif forbidden or hash_seed is not None:
@@ -111,8 +112,11 @@ def run_forms(
         return [Outcome(kind="failed", detail=start)] * len(forms)
     told: dict[int, Outcome] = {}
     for numbers, total, each in _boxes(forms, seconds):
-        told |= _outcomes(start(numbers, total, each, _limits(total, language)), numbers)
-    return [told[number] for number in range(len(forms))]
+        limits = replace(LANGUAGES[language].limits(total, startup=STARTUP_SECONDS), output_kb=OUTPUT_KB)
+        told |= _outcomes(start(numbers, total, each, limits), numbers)
+        if any(until(number, told[number]) for number in numbers):
+            break
+    return [told.get(number, Outcome(kind="failed", detail=NOT_RUN)) for number in range(len(forms))]
 
 
 def check_arguments(args: Any, kwargs: Any, language: str, signature: Any) -> None:
@@ -128,17 +132,6 @@ def _boxes(forms: Sequence[Form], seconds: float) -> list[tuple[list[int], float
     shared = [number for number, form in enumerate(forms) if form[2] is None]
     alone = [([number], 2 * form[2], form[2]) for number, form in enumerate(forms) if form[2] is not None]
     return [(shared, seconds, seconds / 2), *alone] if shared else alone
-
-
-def _limits(seconds: float, language: str) -> Limits:
-    return Limits(
-        seconds=runner.PATIENCE * seconds + STARTUP_SECONDS,
-        cpu_seconds=math.ceil(seconds + SLACK_SECONDS),
-        processes=LANGUAGES[language].processes,
-        virtual_mb=LANGUAGES[language].virtual_mb,
-        disk_mb=64,
-        output_kb=8192,
-    )
 
 
 def _python(

@@ -13,11 +13,11 @@ from kgsynth.errors import VerifierError
 from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import Verdict, c_calls, register, runner
 from kgsynth.verifiers.answer import extract
-from kgsynth.verifiers.calls import Call, Form, Outcome, check_arguments, run_calls, run_forms
+from kgsynth.verifiers.calls import NOT_RUN, Call, Form, Outcome, check_arguments, run_calls, run_forms
 from kgsynth.verifiers.languages import LANGUAGES
 from kgsynth.verifiers.params import identifier, one_of, only_known, seconds, some, texts
 from kgsynth.verifiers.source import MAX_LENGTH, read
-from kgsynth.verifiers.values import decode, encode, same
+from kgsynth.verifiers.values import checked, decode, encode, same
 
 __all__ = ["Call", "Outcome", "decode", "encode", "expectation", "function_tests", "run_calls"]
 
@@ -42,13 +42,16 @@ def function_tests(answer: str, params: Mapping[str, Any], sandbox: Sandbox | No
     text, missing = extract(answer, MAX_LENGTH)
     if missing:
         return Verdict(score=0.0, reason=missing)
-    outcomes = run_forms(read(text), params["name"], list(map(_form, tests)), sandbox, **options)
     loose = options["language"] != "python"
+    outcomes = run_forms(
+        read(text), params["name"], list(map(_form, tests)), sandbox,
+        until=lambda number, outcome: not _passes(outcome, tests[number], loose), **options,
+    )  # fmt: skip
     passed = [_passes(outcome, test, loose) for outcome, test in zip(outcomes, tests, strict=True)]
     evidence: dict[str, Any] = {"passed": sum(passed), "total": len(tests)}
     if all(passed):
         return Verdict(score=1.0, reason="right", evidence=evidence)
-    first = passed.index(False)
+    first = next(i for i, outcome in enumerate(outcomes) if not passed[i] and outcome.detail != NOT_RUN)
     evidence |= {"first_failing": first, "got": shown(outcomes[first])}
     return Verdict(score=0.0, reason=reason_of(outcomes[first]), evidence=evidence)
 
@@ -116,12 +119,16 @@ def checked_options(label: str, params: Mapping[str, Any]) -> dict[str, Any]:
 def _check_test(label: str, test: Any, options: Mapping[str, Any]) -> None:
     if not isinstance(test, Mapping) or "args" not in test or ("expect" in test) == ("raises" in test):
         raise VerifierError(f"{label} needs 'args' and either 'expect' or 'raises'")
-    try:
-        args, kwargs = decode(test["args"]), decode(test.get("kwargs", ["dict"]))
-    except VerifierError as error:
-        raise VerifierError(f"{label}: {error}") from error
-    if not isinstance(args, (list, tuple)) or not isinstance(kwargs, dict):
-        raise VerifierError(f"{label} has 'args' that are no sequence or 'kwargs' that are no dict")
+    only_known(label, test, ("args", "kwargs", "expect", "raises", "seconds"))
+    args, kwargs = checked(f"{label}: 'args'", test["args"]), checked(label, test.get("kwargs", ["dict"]))
+    if not isinstance(args, (list, tuple)) or not isinstance(kwargs, dict) or not all(type(k) is str for k in kwargs):
+        raise VerifierError(
+            f"{label} has 'args' that are no sequence, or 'kwargs' that are no dict with texts for keys"
+        )
+    if "expect" in test:
+        checked(f"{label}: 'expect'", test["expect"])
+    elif not isinstance(test["raises"], str) or not test["raises"].isidentifier():
+        raise VerifierError(f"{label}: 'raises' must be the name of an exception, not {test['raises']!r:.80}")
     if test.get("seconds") is not None:
         seconds(label, test, 5)
     check_arguments(test["args"], test.get("kwargs", ["dict"]), options["language"], options["signature"])

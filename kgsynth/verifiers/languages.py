@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,9 @@ from dataclasses import dataclass, field
 
 from kgsynth.errors import SandboxError
 from kgsynth.sandbox import ExecResult, Limits, Sandbox
+from kgsynth.verifiers import runner
 
+SLACK_SECONDS = 0.5  # CPU time on top of a limit, before it is rounded up to whole seconds
 NODE_ENV = {"OPENSSL_CONF": "/dev/null"}  # the system's is not in a box, and node insists on reading it
 COMPILE = "gcc -std=gnu17 -O2 -w -Werror=implicit-function-declaration -fmax-errors=3 -o a.out main.c -lm"
 COMPILING = Limits(seconds=15, cpu_seconds=10, memory_mb=1024, processes=16, file_mb=16, disk_mb=64, output_kb=24 << 10)
@@ -32,6 +35,16 @@ class Language:
     processes: int  # threads count
     virtual_mb: int | None  # see Limits
     env: Mapping[str, str] = field(default_factory=dict)
+
+    def limits(self, seconds: float, *, startup: float) -> Limits:
+        """For `seconds` of CPU time in a box, which may take `startup` seconds to begin on a busy machine."""
+        return Limits(
+            seconds=runner.PATIENCE * seconds + startup,
+            cpu_seconds=math.ceil(seconds + SLACK_SECONDS),
+            processes=self.processes,
+            virtual_mb=self.virtual_mb,
+            disk_mb=64,
+        )
 
 
 LANGUAGES = {

@@ -7,17 +7,15 @@ asked for: a program that hangs or floods costs one test's limit, not all of the
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kgsynth.errors import VerifierError
-from kgsynth.sandbox import ExecResult, Limits, Sandbox
-from kgsynth.verifiers import Verdict, register, runner
+from kgsynth.sandbox import ExecResult, Sandbox
+from kgsynth.verifiers import Verdict, register
 from kgsynth.verifiers.answer import extract
-from kgsynth.verifiers.calls import SLACK_SECONDS
 from kgsynth.verifiers.languages import LANGUAGES, binary_command, compile_c, compiler_reason, require
 from kgsynth.verifiers.params import one_of, only_known, real, seconds, some, whole
 from kgsynth.verifiers.printed import COMPARE, lines_of, printed_same
@@ -53,14 +51,9 @@ class Program:
     env: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, test: Test, sandbox: Sandbox) -> ExecResult:
-        needed = LANGUAGES[self.language]
-        limits = Limits(
-            seconds=runner.PATIENCE * test.seconds + STARTUP_SECONDS,
-            cpu_seconds=math.ceil(test.seconds + SLACK_SECONDS),
+        limits = replace(
+            LANGUAGES[self.language].limits(test.seconds, startup=STARTUP_SECONDS),
             memory_mb=test.memory_mb,
-            virtual_mb=needed.virtual_mb,
-            processes=needed.processes,
-            disk_mb=64,
             output_kb=LEAST_OUTPUT_KB + len(test.stdout) // 256,
         )
         return sandbox.run(

@@ -40,7 +40,7 @@ class NotEncodable(ValueError):
 
 
 def encode(value: Any, depth: int = 0, budget: list[int] | None = None) -> Any:
-    """The JSON form of a value of exactly the known types (a subclass is another type). Raises NotEncodable."""
+    """The JSON form of a value of the known types; one of a subclass counts as what it extends. Raises NotEncodable."""
     budget = budget if budget is not None else [MAX_ITEMS]
     budget[0] -= 1
     if depth > MAX_DEPTH or budget[0] < 0:
@@ -62,9 +62,24 @@ def encode(value: Any, depth: int = 0, budget: list[int] | None = None) -> Any:
         return ["Fraction", hex(value.numerator), hex(value.denominator)]
     if kind.__module__ == "decimal" and kind is _number("decimal", "Decimal"):
         return ["Decimal", str(value)]
+    for base, copy in PLAIN:
+        if base in kind.__mro__:
+            return encode(copy(value), depth, budget)
     raise NotEncodable("a value of type " + repr(kind.__name__))
 
 
+# What a value of a subclass holds, asked of the base's own methods: Counter, namedtuple and IntEnum are answers like others.
+PLAIN: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (int, int.__int__),
+    (float, float.__float__),
+    (str, str.__str__),
+    (bytes, bytes.__bytes__),
+    (dict, dict.copy),
+    (list, list.copy),
+    (tuple, lambda value: tuple.__getitem__(value, slice(None))),
+    (set, lambda value: {*set.__iter__(value)}),
+    (frozenset, lambda value: frozenset([*frozenset.__iter__(value)])),
+)
 SCALARS: dict[type, Callable[[Any], list[str]]] = {
     int: lambda value: [hex(value)],
     float: lambda value: [repr(value)],

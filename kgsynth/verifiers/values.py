@@ -16,8 +16,8 @@ TOLERANCE = 1e-9  # relative, for floats
 
 def encode(value: Any) -> Any:
     """The JSON form of a value built of None, bool, int, float, complex, str, bytes, list, tuple, set, frozenset,
-    dict, Fraction and Decimal, of exactly these types. Raises VerifierError for any other, and for one that is
-    too deep or too large."""
+    dict, Fraction and Decimal; a value of a subclass is taken for what it extends. Raises VerifierError for any other,
+    and for one that is too deep or too large."""
     try:
         return runner.encode(value)
     except runner.NotEncodable as error:
@@ -30,6 +30,17 @@ def decode(form: Any) -> Any:
         return runner.decode(form)
     except (ValueError, TypeError, LookupError, RecursionError, ArithmeticError) as error:
         raise VerifierError(f"not an encoded value: {repr(form)[:80]}: {error}") from error
+
+
+def checked(label: str, form: Any) -> Any:
+    """The value of a form that somebody wrote by hand. Raises VerifierError, saying how it is written, for another text."""
+    try:
+        value = decode(form)
+    except VerifierError as error:
+        raise VerifierError(f"{label}: {error}") from error
+    if not same(written := encode(value), form):
+        raise VerifierError(f"{label}: {form!r:.80} is not the form of a value; it would be {written!r:.80}")
+    return value
 
 
 def same(a: Any, b: Any, tolerance: float = TOLERANCE, *, loose: bool = False) -> bool:
