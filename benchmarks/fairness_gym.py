@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,6 +17,7 @@ from kgsynth.verifiers import REGISTRY
 from tests.fair import reply
 
 Params = Callable[[str], dict[str, Any]]
+Row = tuple[str, dict[str, Any], str, str, bool]  # verifier, params, answer, the oracle's, right for its scorer
 
 
 def mathematics(kind: str, **rest: Any) -> tuple[str, Params]:
@@ -88,25 +89,11 @@ def compare(per_dataset: int, show: bool) -> dict[str, Any]:
         import reasoning_gym
         from reasoning_gym.factory import DATASETS
     counts: Counter[str] = Counter()
-    agreed: dict[str, str] = {}
     for name in sorted(JUDGES):
         rows = list(_rows(reasoning_gym.create_dataset(name, size=per_dataset, seed=7), name))
-        with ThreadPoolExecutor(2) as pool:
-            ours = list(pool.map(lambda row: _ours(*row[:3]), rows))
-        same = 0
-        for (_, _, answer, oracle, right), mine in zip(rows, ours, strict=True):
-            if mine == right:
-                same += 1
-                counts["agree"] += 1
-                continue
-            why = next((text for text, holds in DIFFERENCES if holds(name, answer, mine)), "unexplained")
-            counts[why] += 1
-            if show or why == "unexplained":
-                print(
-                    f"  {name}: {'right' if mine else 'wrong'} here, {'right' if right else 'wrong'} there [{why}]: {oracle[:60]!r} {answer[:60]!r}"
-                )
-        agreed[name] = f"{same}/{len(rows)}"
-        print(f"{name:<28}{JUDGES[name][0]:<14}{agreed[name]:>8}")
+        found = _compared(name, rows, show)
+        counts += found
+        print(f"{name:<28}{JUDGES[name][0]:<14}{found['agree']}/{len(rows)}")
     others = sorted(set(DATASETS) - set(JUDGES))
     print(f"not compared, many right answers: {', '.join(others)}")
     for why, count in counts.most_common():
@@ -119,8 +106,25 @@ def compare(per_dataset: int, show: bool) -> dict[str, Any]:
     }
 
 
-def _rows(dataset: Any, name: str) -> Iterator[tuple[str, dict[str, Any], str, str, bool]]:
-    """(verifier, params, answer, the oracle's, right for its scorer) for the perturbed answers of every item."""
+def _compared(name: str, rows: Sequence[Row], show: bool) -> Counter[str]:
+    """How many answers are judged alike ("agree"), and how many differences each explanation has."""
+    with ThreadPoolExecutor(2) as pool:
+        ours = list(pool.map(lambda row: _ours(*row[:3]), rows))
+    counts: Counter[str] = Counter()
+    for (_, _, answer, oracle, right), mine in zip(rows, ours, strict=True):
+        if mine == right:
+            counts["agree"] += 1
+            continue
+        why = next((text for text, holds in DIFFERENCES if holds(name, answer, mine)), "unexplained")
+        counts[why] += 1
+        if show or why == "unexplained":
+            here, there = ("right" if judged else "wrong" for judged in (mine, right))
+            print(f"  {name}: {here} here, {there} there [{why}]: {oracle[:60]!r} {answer[:60]!r}")
+    return counts
+
+
+def _rows(dataset: Any, name: str) -> Iterator[Row]:
+    """For the perturbed answers of every item."""
     verifier, params = JUDGES[name]
     entries = [entry for entry in dataset if isinstance(entry["answer"], str) and entry["answer"].strip()]
     for i, entry in enumerate(entries):

@@ -14,16 +14,15 @@ import json
 import random
 import sys
 import time
-from collections import Counter, defaultdict
-from collections.abc import Collection
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Collection, Sequence
+from contextlib import closing
 from pathlib import Path
 
-from kgsynth.errors import SandboxError
-from kgsynth.sandbox import Sandbox, open_sandbox
+from kgsynth.sandbox import open_sandbox
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from tests.fair import Case, judged, load
+from tests.fair import Case, load, repeated
 
 Row = tuple[str, Case, str]  # module, case, answer
 
@@ -39,16 +38,36 @@ def drawn(answers: int, rng: random.Random, modules: Collection[str] = ()) -> li
     return rows
 
 
-def verdict(row: Row, sandbox: Sandbox) -> tuple[float, str]:
-    _, case, answer = row
-    try:
-        found = judged(case, answer, sandbox)
-    except SandboxError as error:
-        return -1.0, f"could not be judged: {error}"
-    return found.score, found.reason
-
-
 def main() -> None:
+    arguments = _arguments()
+    rng = random.Random(arguments.seed)
+    rows = drawn(arguments.answers, rng, arguments.modules)
+    start = time.perf_counter()
+    with closing(open_sandbox()) as sandbox:
+        seen = repeated([row[1:] for row in rows], arguments.times, arguments.threads, sandbox, rng)
+    figures = {
+        "answers": len(rows),
+        "verdicts": len(rows) * arguments.times,
+        "flaky": sum(len(kinds) > 1 for kinds in seen),
+        "seconds": round(time.perf_counter() - start, 1),
+        "threads": arguments.threads,
+    }
+    _print(rows, seen)
+    print(json.dumps(figures))
+    sys.exit(bool(figures["flaky"]))
+
+
+def _print(rows: Sequence[Row], seen: Sequence[Counter[tuple[float, str]]]) -> None:
+    for module in dict.fromkeys(row[0] for row in rows):
+        mine = [kinds for row, kinds in zip(rows, seen, strict=True) if row[0] == module]
+        flaky = sum(len(kinds) > 1 for kinds in mine)
+        print(f"{module:<18}{len(mine):>4} answers, {sum(map(Counter.total, mine)):>7} verdicts, {flaky} flaky")
+    for (module, _, answer), kinds in zip(rows, seen, strict=True):
+        if len(kinds) > 1:
+            print(f"  {module}: {answer[:80]!r} got {dict(kinds)}")
+
+
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--times", type=int, default=1000)
     parser.add_argument("--answers", type=int, default=2, help="right ones and wrong ones, per module")
@@ -57,41 +76,7 @@ def main() -> None:
         "--modules", nargs="+", default=(), help="of tests/fair, for example text number; all by default"
     )
     parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    rng = random.Random(arguments.seed)
-    rows = drawn(arguments.answers, rng, arguments.modules)
-    order = [i for i in range(len(rows)) for _ in range(arguments.times)]
-    rng.shuffle(order)
-    sandbox, start = open_sandbox(), time.perf_counter()
-    try:
-        with ThreadPoolExecutor(arguments.threads) as pool:
-            verdicts = list(pool.map(lambda i: verdict(rows[i], sandbox), order))
-    finally:
-        sandbox.close()
-    seconds = time.perf_counter() - start
-    seen: dict[int, Counter[tuple[float, str]]] = defaultdict(Counter)
-    for i, found in zip(order, verdicts, strict=True):
-        seen[i][found] += 1
-    flaky = {i: counts for i, counts in seen.items() if len(counts) > 1}
-    for module in dict.fromkeys(row[0] for row in rows):
-        mine = [i for i, row in enumerate(rows) if row[0] == module]
-        print(
-            f"{module:<18}{len(mine):>4} answers, {len(mine) * arguments.times:>7} verdicts, {sum(i in flaky for i in mine)} flaky"
-        )
-    for i, counts in flaky.items():
-        print(f"  {rows[i][0]}: {rows[i][2][:80]!r} got {dict(counts)}")
-    print(
-        json.dumps(
-            {
-                "answers": len(rows),
-                "verdicts": len(order),
-                "flaky": len(flaky),
-                "seconds": round(seconds, 1),
-                "threads": arguments.threads,
-            }
-        )
-    )
-    sys.exit(bool(flaky))
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from kgsynth.sandbox import Sandbox
-from tests.fair import Case, judged, load
+from tests.fair import Case, judged, load, repeated
 
 CASES = load()
 REPEATS = 4  # benchmarks/verdicts_repeat.py has 1,000
@@ -48,11 +48,5 @@ def test_a_verdict_is_the_same_again(sandbox: Sandbox) -> None:
         right = [(case, answer) for case in cases for answer in case.right]
         wrong = [(case, answer) for case in cases for answer in case.wrong]
         rows += random.Random(0).sample(right, min(2, len(right))) + random.Random(1).sample(wrong, min(2, len(wrong)))
-    order = [i for i in range(len(rows)) for _ in range(REPEATS)]
-    random.Random(2).shuffle(order)
-    with ThreadPoolExecutor(4) as pool:
-        verdicts = list(pool.map(lambda i: judged(rows[i][0], rows[i][1], sandbox), order))
-    seen: dict[int, set[tuple[float, str]]] = {}
-    for i, verdict in zip(order, verdicts, strict=True):
-        seen.setdefault(i, set()).add((verdict.score, verdict.reason))
-    assert {i: kinds for i, kinds in seen.items() if len(kinds) > 1} == {}
+    seen = repeated(rows, REPEATS, 4, sandbox, random.Random(2))
+    assert [kinds for kinds in seen if len(kinds) > 1] == []

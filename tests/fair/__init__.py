@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from kgsynth.errors import SandboxError
 from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import NEEDS_SANDBOX, REGISTRY, Verdict
 from kgsynth.verifiers.answer import CLOSE, OPEN
@@ -44,3 +48,28 @@ def reply(answer: str) -> str:
 def judged(case: Case, answer: str, sandbox: Sandbox) -> Verdict:
     """The verdict of the case's verifier."""
     return REGISTRY[case.verifier](reply(answer), case.params, sandbox if case.verifier in NEEDS_SANDBOX else None)
+
+
+def repeated(
+    rows: Sequence[tuple[Case, str]], times: int, threads: int, sandbox: Sandbox, rng: random.Random
+) -> list[Counter[tuple[float, str]]]:
+    """How often each (score, reason) came of each answer, when all are judged so many times in random order and threads.
+
+    That an answer could not be judged is a reason too.
+    """
+
+    def verdict(i: int) -> tuple[float, str]:
+        try:
+            found = judged(*rows[i], sandbox)
+        except SandboxError as error:
+            return -1.0, f"could not be judged: {error}"
+        return found.score, found.reason
+
+    order = [i for i in range(len(rows)) for _ in range(times)]
+    rng.shuffle(order)
+    with ThreadPoolExecutor(threads) as pool:
+        verdicts = list(pool.map(verdict, order))
+    seen: list[Counter[tuple[float, str]]] = [Counter() for _ in rows]
+    for i, found in zip(order, verdicts, strict=True):
+        seen[i][found] += 1
+    return seen
