@@ -140,6 +140,8 @@ BAD: list[dict[str, Any]] = [
     {"cases": 0},
     {"inputs": []},
     {"inputs": [{"kind": "integers"}]},
+    {"inputs": [{"kind": []}]},
+    {"properties": [{"relation": []}]},
     {"inputs": [{"kind": "integer", "least": 0}]},
     {"inputs": [{"kind": "integer", "min": 3, "max": 2}]},
     {"inputs": [{"kind": "integer", "min": 0.5}]},

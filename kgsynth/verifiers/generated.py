@@ -54,7 +54,7 @@ def draw(spec: Spec, rng: random.Random, size: float) -> Any:
 
 def check(label: str, spec: Any, depth: int = 0) -> None:
     """Raises VerifierError unless this describes values."""
-    if not isinstance(spec, Mapping) or spec.get("kind") not in KINDS:
+    if not isinstance(spec, Mapping) or str(spec.get("kind")) not in KINDS:
         raise VerifierError(
             f"{label}: an input is described by {{'kind': one of {', '.join(KINDS)}}}, not {spec!r:.80}"
         )

@@ -233,7 +233,7 @@ ARITY = {"idempotent": 1, "involution": 1, "round trip": 1, "monotone": 1, "comm
 
 def check(label: str, wanted: Any, inputs: Sequence[Mapping[str, Any]], language: str) -> None:
     """Raises VerifierError unless this is a property of a function with these inputs."""
-    relation = wanted.get("relation") if isinstance(wanted, Mapping) else None
+    relation = str(wanted.get("relation")) if isinstance(wanted, Mapping) else None
     if relation not in RELATIONS:
         raise VerifierError(f"{label} needs 'relation', one of {', '.join(RELATIONS)}; not {wanted!r:.80}")
     only_known(f"{label} ({relation})", wanted, ("relation", *KEYS[relation]))
