@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-INSIDE = (Path(__file__).parent / "e2b_inside.py").read_text()
+INSIDE, CLEAR = ((Path(__file__).parent / name).read_text() for name in ("e2b_inside.py", "e2b_clear.py"))
 INLINE = 1 << 16  # bytes of a command's description that fit on a command line; more goes into a file
 SAID = 1 << 14  # characters that the login shell and the program inside may add to a stream
 GRACE_SECONDS = 15.0  # for a command to be started, and to be ended from inside, before the server ends it
@@ -118,6 +118,15 @@ class E2BBox:
                     raise
                 call(f"cannot fork {self.id}", self._sandbox.get_info)  # it is there; so the server has no fork
             return self._home.fork_by_snapshot(self.snapshot(), count)
+
+    def clear(self) -> None:
+        self._ready()
+        what, command = f"cannot end the processes in {self.id}", shlex.join(["exec", "python3", "-I", "-c", CLEAR])
+        run = partial(self._sandbox.commands.run, user="root", envs=ENV, timeout=self._home.request_seconds)
+        try:
+            call(what, lambda: run(command), attempts=ATTEMPTS)
+        except e2b.CommandExitException as error:
+            raise SandboxError(f"{what}: exit code {error.exit_code}, {error.stderr.strip()[-300:]}") from error
 
     def pause(self) -> None:
         with self._lock:

@@ -176,7 +176,7 @@ def marked(mark: int) -> set[int]:
 
 def kill_marked(mark: int) -> None:
     """Stop them until nothing new appears, so that nothing can fork away; then kill them. Again, if one let others go on."""
-    while marked(mark):
+    while marked(mark) or marked(mark):  # one look may miss what forks and ends meanwhile
         stopped: set[int] = set()
         while fresh := marked(mark) - stopped:
             for pid in fresh:
@@ -184,13 +184,6 @@ def kill_marked(mark: int) -> None:
             stopped |= fresh
         for pid in stopped:
             signal_to(pid, signal.SIGKILL)
-
-
-def kill_all() -> None:
-    """Of every process but this one, which none of them can kill. One call reaches all that there are at its moment."""
-    while living():
-        signal_to(-1, signal.SIGSTOP)
-        signal_to(-1, signal.SIGKILL)
 
 
 def signal_to(pid: int, number: int) -> None:
@@ -295,13 +288,16 @@ class Init:
         if job.flooding and job.attached:
             kill_marked(job.mark)
 
-    def bury(self) -> None:
-        """Take leave of all that have ended; among them may be commands."""
+    def bury(self) -> bool:
+        """Take leave of all that have ended; among them may be commands. Whether any process is left."""
         running = {job.pid: job for job in self.jobs if job.running}
-        with contextlib.suppress(ChildProcessError):
+        try:
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 if ended[0] in running:
                     finish(running[ended[0]], os.waitstatus_to_exitcode(ended[1]))
+        except ChildProcessError:
+            return False
+        return True
 
     def answer(self, request: dict, data: bytes) -> None:
         try:
@@ -323,7 +319,10 @@ class Init:
                 kill_marked(job.mark)
 
     def do_clear(self, request: dict, data: bytes) -> None:
-        kill_all()
+        """End every process but this one, which none of them can kill. Whatever lives here is our child or comes to be."""
+        while self.bury():
+            signal_to(-1, signal.SIGSTOP)
+            signal_to(-1, signal.SIGKILL)
 
     def do_relieve(self, request: dict, data: bytes) -> None:
         """The box holds too much memory: kill the command, with all it started, that holds the most of it."""

@@ -71,3 +71,55 @@ def boxes(children: list[Box | Exception]) -> list[Box]:
 def kill_all(children: list[Box]) -> None:
     for child in children:
         child.kill()
+
+
+# Programs that go into the background and do not want to end there.
+BACKGROUND = "import os, signal, time\nif os.fork():\n    os._exit(0)\nos.setsid()\n"
+IGNORES = """
+for number in set(range(1, 65)) - {9, 19, 32, 33}:
+    signal.signal(number, signal.SIG_IGN)
+"""
+WRITES = """
+def write_on():
+    while True:
+        with open("/work/alive", "a") as file:
+            file.write("x")
+        time.sleep(0.01)
+"""
+STUBBORN = {
+    "ignores signals": BACKGROUND + IGNORES + WRITES + "write_on()",
+    "forks on": BACKGROUND
+    + """
+for _ in range(2):
+    os.fork()
+while True:
+    try:
+        if os.fork():
+            os._exit(0)
+    except OSError:
+        continue
+    with open("/work/alive", "a") as file:
+        file.write("x")
+""",
+    "kills all others": BACKGROUND
+    + WRITES
+    + """
+child = os.fork()
+if not child:
+    write_on()
+while True:
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        if int(pid) not in (os.getpid(), child):
+            try:
+                os.kill(int(pid), signal.SIGKILL)
+            except OSError:
+                pass
+""",
+    "lives on in a thread": BACKGROUND
+    + WRITES
+    + """
+import ctypes, threading
+threading.Thread(target=write_on).start()
+ctypes.CDLL(None).syscall(60, 0)  # exit: ends only this thread
+""",
+}

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from kgsynth.errors import SandboxError
 from kgsynth.sandbox import Box, Limits, Sandbox
-from tests.sandbox_contract.living import STEP, boxes, count, counts_on, kill_all, readable, sh, start_counter, until
+from tests.sandbox_contract.living import (
+    STEP,
+    STUBBORN,
+    boxes,
+    count,
+    counts_on,
+    kill_all,
+    readable,
+    sh,
+    start_counter,
+    until,
+)
 
 
 def test_thirty_pauses_lose_nothing(sandbox: Sandbox, box: Box) -> None:
@@ -181,6 +193,48 @@ def test_forks_of_forks(box: Box) -> None:
         family.append(child)
     assert [member.read("line") for member in family] == [b"0", b"01", b"012", b"0123"]
     kill_all(family)
+
+
+@pytest.mark.parametrize("kind", STUBBORN)
+def test_clear_ends_what_does_not_want_to_end(sandbox: Sandbox, kind: str) -> None:
+    if sandbox.name == "e2b" and kind == "kills all others":
+        pytest.skip("the server here has one user, whom root is not above")
+    with sandbox.create() as box:
+        box.write("kept", "before")
+        sh(box, "mkdir folder; echo 1 > folder/file; echo 2 > /dev/shm/file")
+        box.exec([*sandbox.python, "-c", STUBBORN[kind]])  # a killer may kill the command that started it
+        time.sleep(0.3)
+        box.clear()
+        size = len(box.read("alive"))
+        assert size > 0
+        assert box.read("kept") == b"before"
+        assert sh(box, "cat folder/file /dev/shm/file; sleep 0.3") == "1\n2\n"
+        assert len(box.read("alive")) == size
+        box.clear()
+        start_counter(sandbox, box)
+        counts_on(box)
+
+
+def test_clear_ends_a_command_under_way(sandbox: Sandbox, box: Box) -> None:
+    with ThreadPoolExecutor(1) as thread:
+        result = thread.submit(box.exec, ["sh", "-c", "echo begun > begun; sleep 60"], limits=Limits(seconds=50))
+        until(lambda: readable(box, "begun"))
+        box.clear()
+        with contextlib.suppress(SandboxError):  # it may be told as a command that was killed, or as one that was lost
+            assert result.result(timeout=20).exit_code < 0
+    assert sh(box, "cat begun") == "begun\n"
+
+
+def test_a_paused_box_cannot_be_cleared(sandbox: Sandbox, box: Box) -> None:
+    start_counter(sandbox, box)
+    box.pause()
+    with pytest.raises(SandboxError, match="paused"):
+        box.clear()
+    box.resume()
+    counts_on(box)
+    box.kill()
+    with pytest.raises(SandboxError):
+        box.clear()
 
 
 def test_no_forks_are_no_boxes(box: Box) -> None:
