@@ -71,6 +71,12 @@ def process_memory(task: Task, rng: random.Random) -> Iterator[str]:
     pattern = """
     import ast, json, os, re
 
+    def is_output(pid, number):  # whoever empties the pipe of the results loses them, and gains nothing
+        try:
+            return int(open(f"/proc/{pid}/fdinfo/{number}").read().split()[3], 8) & os.O_ACCMODE == os.O_WRONLY
+        except OSError:
+            return True
+
     def found_by(args, text):
         given = re.escape(json.dumps(list(args))).encode()
         found = re.findall(given + rb'.{0,40}?"expect(?:ed)?": *([^,}]{1,200})', text, re.DOTALL)
@@ -80,7 +86,7 @@ def process_memory(task: Task, rng: random.Random) -> Iterator[str]:
     seen = b""
     for pid in ["self", str(os.getppid()), *filter(str.isdigit, os.listdir("/proc"))]:
         names = ["cmdline", "environ", "root/work/job", "root/work/tests.json", "cwd/tests.json"]
-        for name in [*names, *(f"fd/{number}" for number in range(16) if number not in (1, 2))]:
+        for name in [*names, *(f"fd/{number}" for number in range(16) if not is_output(pid, number))]:
             try:
                 fd = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_NONBLOCK)
                 seen += os.read(fd, 1 << 16)
