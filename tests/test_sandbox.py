@@ -415,12 +415,15 @@ with sandbox.create() as box:
     child.write("d/x", "changed")
     print(box.read("d/x"), child.read("d/x"), child.exec(["sh", "-c", "rm -r d e beat; ls"]).stdout)
     child.kill()
+    for attack in ("os.kill(os.getppid(), 9)", "os.kill(os.getppid(), 19)", "os.kill(-1, 9)"):
+        result = box.exec([*PYTHON, "-c", f"import os, time; {attack}; time.sleep(60)"], limits=Limits(seconds=1))
+        print("ended", result.exit_code, box.read("d/x"))
 print(sandbox.run([*PYTHON, "-c", "import os; print(os.getpid(), os.listdir('.'))"]).stdout)
 sandbox.close()
 """)
     assert "BlockingIOError" in result.stdout, result.stderr
     assert "environment ''\n[1, 1, 1]\n1000" in result.stdout
-    assert "b'kept' b'changed' \n2 []" in result.stdout, result
+    assert "b'kept' b'changed' \nended -9 b'kept'\nended -9 b'kept'\nended -9 b'kept'\n2 []" in result.stdout, result
 
 
 DEEP = "import os\nfor _ in range({0}): os.mkdir({1!r}); os.chdir({1!r})"

@@ -12,6 +12,7 @@ import json
 import marshal
 import os
 import resource
+import signal
 import socket
 import subprocess
 import sys
@@ -124,6 +125,9 @@ class Jail:
         with ours, ExitStack() as stack:
             outputs = self._begin(job, limits, ours, theirs, stack)
             ending = supervise(ours, outputs, limits, memory=lambda: self._memory(job.fresh), clock=clock)
+        if not (ending.reply or job.fresh or is_root() or self._closed):
+            self.clear()  # a normal user's inmate has its warden's user id, and has ended or stopped it
+            ending.reply = str(-signal.SIGKILL).encode()
         if not (ending.reply or ending.stopped or self._closed):
             raise SandboxError("the box was lost while a command ran in it")
         if ending.reply.startswith(b"!"):

@@ -9,8 +9,8 @@ an interpreter: it is one already.
     outside ── control ── process 1 ── fork ── warden (one a job) ── fork ── inmate: setuid, limits, seccomp, then the code
          └───────────── a socket for each job ────┘
 
-The inmate can touch neither: process 1 and the warden have another user id (or, made by a normal user, cannot be signalled
-or traced), and the inmate holds no descriptor but its stdin, stdout and stderr. Whatever it leaves running after a job for
+The inmate can touch neither: process 1 and the warden have another user id. In the boxes of a normal user, who has one id only,
+it can trace neither, and can end the warden of a box that stays, which ends the inmate (see `Jail.do`). The inmate holds no descriptor but its stdin, stdout and stderr. Whatever it leaves running after a job for
 a fresh box dies with the process namespace of that job.
 
 Imports nothing of ours and runs on the bare interpreter. System call flags: man 2 unshare, mount, capset, prctl.
