@@ -1,6 +1,6 @@
 """`world`: an answer is a script that is run in a small world of files, and the state it leaves is judged.
 
-Judging happens outside: the box is forked, everything in the fork is killed, its files are listed and read, and the
+Judging happens outside: the box is forked, every process in the fork is ended, its files are listed and read, and the
 checks (`worlds.checks`) are evaluated here. Hidden code runs in another box, on copies of the files, and prints a value
 that is compared here. Checks that are false at the start are goals, those that are true are conditions; a world
 whose untouched or emptied state would be paid is refused. Left out: what the script printed, and how it got there.
@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kgsynth.errors import SandboxError, VerifierError
+from kgsynth.errors import SandboxError, StateError, VerifierError
 from kgsynth.sandbox import Box, Limits, Sandbox
 from kgsynth.verifiers import Verdict, register
 from kgsynth.verifiers.answer import MAX_LENGTH, extract
 from kgsynth.verifiers.params import one_of, only_known, seconds, some, whole
 from kgsynth.verifiers.worlds.checks import canonical, checked, holds, loaded
-from kgsynth.verifiers.worlds.state import State, TooManyFiles, Unmet, built, of_box, of_files
+from kgsynth.verifiers.worlds.state import State, Unlisted, Unmet, built, of_box, of_files
 
 KNOWN = ("files", "language", "checks", "seconds", "partial", "max_chars")
 MOST_CHARS = 100_000  # of a script: the kernel takes 128 KB in one argument
@@ -51,8 +51,8 @@ def world(answer: str, params: Mapping[str, Any], sandbox: Sandbox | None) -> Ve
 
     The script starts in the folder of the files, with stdin at its end; its exit code does not count. Scores 1.0 when
     all checks hold, else 0.0; with "partial" the share of the goals that are met, as long as every condition holds.
-    Reasons: "right", "wrong", "partly", "nothing done", "timeout", "out of memory", "too many files", "not text" and those of
-    the answer's form. Raises VerifierError for bad parameters and SandboxError when no box can be made.
+    Reasons: "right", "wrong", "partly", "nothing done", "timeout", "out of memory", "too many files", "files cannot be
+    copied", "files cannot be listed", "not text" and those of the answer's form. Raises VerifierError for bad parameters and SandboxError when no box can be made.
     """
     assert sandbox is not None  # `verify` sees to it
     wanted = _ready(params, sandbox)
@@ -76,14 +76,18 @@ def grade(box: Box, params: Mapping[str, Any], sandbox: Sandbox | None = None) -
     bad parameters and SandboxError when the box cannot be forked or read.
     """
     wanted = _ready(params, sandbox)
-    [fork] = box.fork(1)
+    try:
+        [fork] = box.fork(1)
+    except StateError:
+        return Verdict(score=0.0, reason="files cannot be copied")
     if isinstance(fork, Exception):
         raise SandboxError(f"the world cannot be forked to be judged: {fork}") from fork
     with fork:
+        fork.clear()
         try:
             return _verdict(wanted, of_box(fork), sandbox)
-        except TooManyFiles:
-            return Verdict(score=0.0, reason="too many files")
+        except Unlisted as unlisted:
+            return Verdict(score=0.0, reason=str(unlisted))
 
 
 def _verdict(wanted: World, final: State, sandbox: Sandbox | None) -> Verdict:

@@ -17,11 +17,11 @@ from kgsynth.sandbox import Box, Limits
 from kgsynth.verifiers.worlds import database
 
 MAX_FILE = 16 << 20  # bytes of a file that is looked into
-MAX_PATH = 2000  # bytes
+MAX_PATH, MAX_DEPTH = 2000, 200  # bytes, and folders, of the path of a file that is looked into
+LONGEST_PATH = 4000  # bytes; the kernel takes no longer one, so that nobody can copy it
 MAX_LISTING = 4096  # KB of names; what is over it is "too many files"
 LISTING = Limits(seconds=30, output_kb=MAX_LISTING, memory_mb=256, processes=64)
-# Whatever the world's processes are doing, they are dead before the files are listed. `find` follows no link.
-LIST = "kill -9 -1 2>/dev/null; exec find . -mindepth 1 -printf '%y %m %s %p\\0'"
+LIST = "cd /work && exec find . -mindepth 1 -printf '%y %m %s %p\\0'"  # no link is followed
 KINDS = ("text", "base64", "json", "csv", "sqlite")
 
 
@@ -29,8 +29,8 @@ class Unmet(Exception):
     """A check does not hold. The message is a short code."""
 
 
-class TooManyFiles(Exception):
-    """The world cannot be listed within MAX_LISTING."""
+class Unlisted(Exception):
+    """The world was left in a state that cannot be judged. The message is the reason of the verdict."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +55,8 @@ class State:
         entry = self.entries.get(path)
         if entry is None:
             raise Unmet("absent")
-        if "\ufffd" in path or len(path.encode()) > MAX_PATH:  # a name that is not UTF-8 was replaced by another
-            raise Unmet("unreadable")
+        if "\ufffd" in path or len(path.encode()) > MAX_PATH or path.count("/") > MAX_DEPTH:
+            raise Unmet("unreadable")  # U+FFFD: a name that is not UTF-8 was replaced by another
         if entry.kind != "f":
             raise Unmet("not a file")
         if not entry.readable:
@@ -93,22 +93,38 @@ def of_files(files: Mapping[str, bytes]) -> State:
 
 
 def of_box(box: Box) -> State:
-    """The state of a box, after killing every process in it: pass a fork. Files are read when they are asked for.
+    """The state of a box in which nothing runs any more. Files are read when they are asked for.
 
-    Raises TooManyFiles, or SandboxError when the box cannot be looked into.
+    Raises Unlisted, or SandboxError when it is the box that failed.
     """
     listed = box.exec(["sh", "-c", LIST], limits=LISTING)
+    if listed.exit_code == 127:
+        raise SandboxError(
+            f"the files of the world cannot be listed; the box lacks `find`: {listed.stderr.strip()[-300:]}"
+        )
+    lines = [line.split(" ", 3) for line in listed.stdout.split("\0")[:-1]]
+    if any(len(path.encode()) > LONGEST_PATH for _, _, _, path in lines):
+        raise Unlisted("files cannot be copied")
     if listed.truncated or listed.out_of_memory or listed.timed_out:
-        raise TooManyFiles
+        raise Unlisted("too many files")
     if listed.exit_code not in (0, 1):  # 1: some folder could not be read; its entry says so
-        raise SandboxError(f"the files of the world cannot be listed with `find`: {listed.stderr.strip()[-300:]}")
-    entries = {}
-    for line in listed.stdout.split("\0")[:-1]:
-        kind, mode, size, path = line.split(" ", 3)
-        needed = 0o500 if kind == "d" else 0o400
-        readable = int(mode, 8) & needed == needed
-        entries[path.removeprefix("./")] = Entry(kind=kind, size=int(size), readable=readable)
-    return State(entries=entries, fetch=box.read)
+        raise Unlisted("files cannot be listed")
+    entries = {path.removeprefix("./"): _entry(kind, mode, size) for kind, mode, size, path in lines}
+    return State(entries=entries, fetch=lambda path: _read(box, path))
+
+
+def _entry(kind: str, mode: str, size: str) -> Entry:
+    needed = 0o500 if kind == "d" else 0o400
+    return Entry(kind=kind, size=int(size), readable=int(mode, 8) & needed == needed)
+
+
+def _read(box: Box, path: str) -> bytes:
+    """A file. Raises Unmet when it cannot be read, and SandboxError when nothing can be done in the box at all."""
+    try:
+        return box.read(path)
+    except SandboxError as error:
+        box.exec(["true"])
+        raise Unmet("unreadable") from error
 
 
 def built(files: Any, where: str) -> dict[str, bytes]:
