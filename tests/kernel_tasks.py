@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kgsynth.sandbox import Sandbox
-from kgsynth.verifiers import REGISTRY, Verdict, kernel_params
+from kgsynth.verifiers import REGISTRY, Verdict
 from kgsynth.verifiers.kernel import correctness
-from kgsynth.verifiers.kernel_bench import Bench
+from kgsynth.verifiers.kernels.bench import Bench
+from kgsynth.verifiers.kernels.params import spec_of
 
 SOFTMAX = "import torch\ndef softmax(x):\n    return torch.softmax(x, -1)\n"
 PRODUCT = "import torch\ndef product(a, b):\n    return a @ b\n"
@@ -31,4 +32,4 @@ def judged(source: str, params: dict[str, Any], sandbox: Sandbox) -> Verdict:
 
 
 def unscreened(source: str, params: dict[str, Any], sandbox: Sandbox) -> Verdict:
-    return correctness(Bench(spec=kernel_params.read(params), sandbox=sandbox), source)
+    return correctness(Bench(spec=spec_of(params), sandbox=sandbox), source)

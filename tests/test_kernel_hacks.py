@@ -8,10 +8,11 @@ from __future__ import annotations
 import pytest
 
 from kgsynth.sandbox import Sandbox
-from kgsynth.verifiers import kernel_params, kernel_timing
 from kgsynth.verifiers.kernel import plan
-from kgsynth.verifiers.kernel_bench import Bench
-from kgsynth.verifiers.kernel_screen import screen
+from kgsynth.verifiers.kernels import timing
+from kgsynth.verifiers.kernels.bench import Bench
+from kgsynth.verifiers.kernels.params import spec_of
+from kgsynth.verifiers.kernels.screen import screen
 from tests.kernel_tasks import PRODUCT, PRODUCT_TASK, SOFTMAX, SOFTMAX_TASK, SUMS_TASK, judged, task, unscreened
 
 pytest.importorskip("torch")
@@ -174,7 +175,7 @@ def test_hack_12_patched_clock(sandbox: Sandbox) -> None:
     assert judged(CLOCKS, SOFTMAX_TASK, sandbox).score == 0
     patched = CLOCKS.replace("import time, torch", "import torch").splitlines()[2]
     assert screen(f"import torch\n{patched}\n{SOFTMAX}", "softmax")[0] in ("patched module", "forbidden name")
-    spec = kernel_params.read(SOFTMAX_TASK)
+    spec = spec_of(SOFTMAX_TASK)
     run = Bench(spec=spec, sandbox=sandbox).run(CLOCKS, plan(spec, "clock"))
     assert run.status == "done"
     assert min(call["seconds"] for call in run.calls) >= 0.03
@@ -189,7 +190,7 @@ def test_hack_13_impossible_time(sandbox: Sandbox) -> None:
 
 
 def test_hack_13_one_size_does_not_carry_the_rest() -> None:
-    measured = kernel_timing.Measured(targets=[1.2], floors={0: 0.0, 1: 0.0}, idle={0: 1e-4, 1: 1e-4})
+    measured = timing.Measured(targets=[1.2], floors={0: 0.0, 1: 0.0}, idle={0: 1e-4, 1: 1e-4})
     for _ in range(5):
         measured.add(0, candidate=1.0001e-4, reference=0.5)  # as good as nothing
         measured.add(1, candidate=0.5, reference=0.5)
@@ -395,7 +396,7 @@ def one_more(x):
         y.add_(x).add_(1)
     return y
 """
-    spec = kernel_params.read(ON_GPU)
+    spec = spec_of(ON_GPU)
     run = Bench(spec=spec, sandbox=sandbox).run(source, plan(spec, "stream"))
     assert run.status == "done"
     assert min(call["seconds"] for call in run.calls) > 0.05  # 0.1 s at 2 GHz: it is on the clock

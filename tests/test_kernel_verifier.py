@@ -12,9 +12,11 @@ import pytest
 
 from kgsynth.errors import SandboxError, VerifierError
 from kgsynth.sandbox import Sandbox
-from kgsynth.verifiers import REGISTRY, kernel_params, kernel_timing
+from kgsynth.verifiers import REGISTRY
 from kgsynth.verifiers.kernel import plan
-from kgsynth.verifiers.kernel_compare import compare
+from kgsynth.verifiers.kernels import timing
+from kgsynth.verifiers.kernels.compare import compare
+from kgsynth.verifiers.kernels.params import spec_of
 from tests.kernel_tasks import BY_HAND, SOFTMAX, SOFTMAX_TASK, judged, task, unscreened
 
 pytest.importorskip("torch")
@@ -139,10 +141,10 @@ def test_a_size_too_small_to_time_is_not_judged(sandbox: Sandbox) -> None:
 
 
 def test_an_interval_needs_no_model_of_the_noise() -> None:
-    assert kernel_timing.interval([1.0, 2.0, 3.0, 4.0, 5.0]) == (1.0, 5.0)
-    low, high = kernel_timing.interval([*[1.3] * 19, 0.1, 90.0])
+    assert timing.interval([1.0, 2.0, 3.0, 4.0, 5.0]) == (1.0, 5.0)
+    low, high = timing.interval([*[1.3] * 19, 0.1, 90.0])
     assert (low, high) == (1.3, 1.3)
-    noisy = kernel_timing.Measured(targets=[1.2], floors={0: 0.0}, idle={0: 1e-5})
+    noisy = timing.Measured(targets=[1.2], floors={0: 0.0}, idle={0: 1e-5})
     for ratio in (0.7, 1.9, 1.1, 1.3, 1.2):
         noisy.add(0, candidate=0.1, reference=0.1 * ratio)
     assert not noisy.clear
@@ -207,10 +209,10 @@ def test_bad_params_are_errors_that_say_so(change: dict[str, Any], message: str,
 
 
 def test_seeds_are_private_and_of_their_own() -> None:
-    spec = kernel_params.read(SOFTMAX_TASK)
+    spec = spec_of(SOFTMAX_TASK)
     seeds = [
         call.seed for label in ("poison", "trace", ("timed", 0)) for call in plan(spec, label) if call.near is None
     ]
     assert len(set(seeds)) == len(seeds)
-    other = kernel_params.read({**SOFTMAX_TASK, "seed": "another"})
+    other = spec_of({**SOFTMAX_TASK, "seed": "another"})
     assert set(seeds).isdisjoint(call.seed for call in plan(other, "poison"))

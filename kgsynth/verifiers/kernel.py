@@ -1,8 +1,8 @@
 """`kernel`: a tensor function or module against a PyTorch reference, for correctness and, where asked, for speed.
 
 Reference and candidate never meet: each runs in boxes of its own, on inputs that a keeper process in the box makes from
-private seeds (`kernel_box`), and their results are compared out here (`kernel_compare`). Correctness is a gate. Speed
-is a ratio of times that the keepers took, call by call on fresh data, in turns (`kernel_timing`). See docs/kernel-verifier.md.
+private seeds (`kernels/box.py`), and their results are compared out here (`kernels/compare.py`). Correctness is a gate. Speed
+is a ratio of times that the keepers took, call by call on fresh data, in turns (`kernels/timing.py`). See docs/kernel-verifier.md.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import Any
 
 from kgsynth.errors import SandboxError, VerifierError
 from kgsynth.sandbox import Sandbox
-from kgsynth.verifiers import Verdict, kernel_params, kernel_timing, register
+from kgsynth.verifiers import Verdict, register
 from kgsynth.verifiers.answer import extract
-from kgsynth.verifiers.kernel_bench import Bench, Call, Run
-from kgsynth.verifiers.kernel_compare import Error, check_reference, compare
-from kgsynth.verifiers.kernel_params import Spec
-from kgsynth.verifiers.kernel_screen import screen
+from kgsynth.verifiers.kernels import timing
+from kgsynth.verifiers.kernels.bench import Bench, Call, Run
+from kgsynth.verifiers.kernels.compare import Error, check_reference, compare
+from kgsynth.verifiers.kernels.params import Spec, Speed, spec_of
+from kgsynth.verifiers.kernels.screen import screen
 from kgsynth.verifiers.source import MAX_LENGTH, read
 
 KEPT_BYTES = 64 << 20  # of results of references, for further answers to the same tasks
@@ -59,7 +60,7 @@ def kernel(answer: str, params: Mapping[str, Any], sandbox: Sandbox | None) -> V
     errors for each size, speedups and what fired, never a value of the reference. Raises VerifierError for bad params, which
     includes a reference that fails, and SandboxError when it could not be judged: no box, or a machine too noisy.
     """
-    spec = kernel_params.read(params)
+    spec = spec_of(params)
     assert sandbox is not None  # `verify` sees to it
     text, missing = extract(answer, MAX_LENGTH)
     if missing:
@@ -182,13 +183,13 @@ def worst(shown: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 # ----------------------------------------------------------------------------------------------------------- speed
 
 
-def _with_speed(bench: Bench, speed: kernel_params.Speed, source: str, verdict: Verdict) -> Verdict:
+def _with_speed(bench: Bench, speed: Speed, source: str, verdict: Verdict) -> Verdict:
     """The verdict on a correct candidate, with the speed taken into account."""
 
     def check(calls: Sequence[Call], run: Run, wanted: Expected) -> Verdict:
         return judge(bench.spec, calls, run, wanted)
 
-    measured = kernel_timing.measure(bench, speed, source, expected, check)
+    measured = timing.measure(bench, speed, source, expected, check)
     if measured.failed:
         return measured.failed
     evidence = {**verdict.evidence, "speed": measured.shown()}

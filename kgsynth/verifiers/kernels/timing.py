@@ -20,8 +20,8 @@ from typing import Any
 
 from kgsynth.errors import SandboxError
 from kgsynth.verifiers import Verdict
-from kgsynth.verifiers.kernel_bench import Bench, Call, Run
-from kgsynth.verifiers.kernel_params import Speed, evaluate, read
+from kgsynth.verifiers.kernels.bench import Bench, Call, Run
+from kgsynth.verifiers.kernels.params import Speed, evaluate, spec_of
 
 WARM = 2  # first calls of a size, checked but not timed; a candidate cannot tell them from the rest
 FIRST, LAST = 5, 21  # rounds
@@ -219,7 +219,7 @@ def peaks(bench: Bench, dtype: str) -> dict[str, float]:
 def _reached(bench: Bench, what: str, dtype: str) -> float:
     source, shape, work = PROBES[what]
     tensor = {"shape": shape, "dtype": dtype if what == "flops" else "float32", "values": "normal"}
-    spec = read({"name": "probe", "reference": source, "seed": 0, "inputs": [tensor]})
+    spec = spec_of({"name": "probe", "reference": source, "seed": 0, "inputs": [tensor]})
     spec = replace(spec, device=bench.spec.device, threads=bench.spec.threads, seconds=60.0)
     run = replace(bench, spec=spec).run(source, [Call(size={}, variant=0, seed=n) for n in range(8)], pin=True)
     if run.status != "done":

@@ -11,18 +11,19 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from kgsynth.errors import VerifierError
-from kgsynth.verifiers.kernel_data import FLOATS, KINDS, SIZES, layout
+from kgsynth.verifiers.kernels.data import FLOATS, KINDS, SIZES, layout
+from kgsynth.verifiers.params import MAX_SECONDS, identifier, is_number, one_of, only_known, real, some, whole
 from kgsynth.verifiers.source import problem
 
 USUAL = ("normal", "shifted", "wide")  # kinds of values when the task names none
 MOST_BYTES = 64 << 20  # of the inputs of one call, and of the results of one run
-KNOWN = {
+KNOWN = (
     "name", "reference", "init", "weights", "inputs", "sizes", "seed", "repeats", "tolerance", "banned_ops",
     "imports", "device", "threads", "seconds", "speed",
-}  # fmt: skip
+)  # fmt: skip
 KNOWN_SPEED = {"target", "sizes", "flops", "bytes", "peak", "calls"}
 # Operators by which a library does the work of a matrix product.
 MATMUL = (
@@ -71,7 +72,7 @@ class Spec:
         return max([1, *[len(kinds(tensor)) for tensor in self.inputs if "shape" in tensor]])
 
     def tensors(self, size: Mapping[str, int], variant: int) -> list[dict[str, Any]]:
-        """The arguments of a call, as `kernel_data` takes them."""
+        """The arguments of a call, as `data.make` takes them."""
         return [resolve(tensor, size, variant) for tensor in self.inputs]
 
     def resolved_weights(self) -> list[dict[str, Any]]:
@@ -117,8 +118,8 @@ OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
 
 def evaluate(expression: object, size: Mapping[str, int]) -> float:
     """A number, or an expression in + - * / // and the names of the sizes. Raises VerifierError for any other."""
-    if isinstance(expression, (int, float)) and not isinstance(expression, bool):
-        return expression
+    if is_number(expression):
+        return cast(float, expression)
 
     def value(node: ast.AST) -> float:
         match node:
@@ -141,35 +142,29 @@ def evaluate(expression: object, size: Mapping[str, int]) -> float:
 # --------------------------------------------------------------------------------------------------------- checks
 
 
-def read(params: Mapping[str, Any]) -> Spec:
+def spec_of(params: Mapping[str, Any]) -> Spec:
     """The task. Raises VerifierError for whatever is missing, unknown, contradictory or too large."""
-    if unknown := set(params) - KNOWN:
-        raise VerifierError(f"kernel: unknown parameters {sorted(unknown)}; known: {', '.join(sorted(KNOWN))}")
-    name, reference = params.get("name"), params.get("reference")
-    if not isinstance(name, str) or not name.isidentifier():
-        raise VerifierError(f"kernel: 'name' must be an identifier, not {name!r}")
+    only_known("kernel", params, KNOWN)
+    name, reference = identifier("kernel", params, "name"), params.get("reference")
     if not isinstance(reference, str) or problem(reference, name):
         raise VerifierError(f"kernel: 'reference' must be Python source that defines {name!r}")
     if "seed" not in params or not isinstance(params["seed"], (int, str)):
         raise VerifierError("kernel: 'seed' must be a private number or text; it is never shown to a model")
-    device, threads = params.get("device", "cpu"), params.get("threads", 1)
-    if device not in ("cpu", "cuda"):
-        raise VerifierError(f"kernel: 'device' must be 'cpu' or 'cuda', not {device!r}")
     spec = Spec(
         name=name,
         reference=reference,
         init=tuple(_sequence(params, "init", ())),
         weights=tuple(_tensors(params, "weights", named=True)),
         inputs=tuple(_tensors(params, "inputs")),
-        sizes=tuple(_sizes(params.get("sizes", [{}]))),
+        sizes=_sizes(params),
         seed=params["seed"],
-        repeats=int(_number(params, "repeats", 3, 1, 100)),
+        repeats=whole("kernel", params, "repeats", 3, 1, 100),
         tolerance=_tolerance(params.get("tolerance", {})),
         banned=tuple(_operators(_sequence(params, "banned_ops", ()))),
         imports=tuple(map(str, _sequence(params, "imports", ()))),
-        device=device,
-        threads=int(_number({"threads": threads}, "threads", 1, 1, 64)),
-        seconds=_number(params, "seconds", 20.0, 0.1, 600),
+        device=one_of("kernel", params, "device", ("cpu", "cuda")),
+        threads=whole("kernel", params, "threads", 1, 1, 64),
+        seconds=real("kernel", params, "seconds", 20.0, 0.1, MAX_SECONDS),
         speed=_speed(params["speed"], params) if params.get("speed") else None,
     )
     _check_room(spec)
@@ -180,13 +175,6 @@ def _sequence(params: Mapping[str, Any], key: str, default: Sequence[Any]) -> Se
     value = params.get(key, default)
     if not isinstance(value, (list, tuple)):
         raise VerifierError(f"kernel: {key!r} must be a list, not {value!r:.80}")
-    return value
-
-
-def _number(params: Mapping[str, Any], key: str, default: float, low: float, high: float) -> float:
-    value = params.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
-        raise VerifierError(f"kernel: {key!r} must be a number between {low:g} and {high:g}, not {value!r:.80}")
     return value
 
 
@@ -220,17 +208,16 @@ def _check_tensor(label: str, tensor: Mapping[str, Any]) -> None:
         kind = values.get("kind")
         if kind not in KINDS or set(values) - {"kind"} - set(KINDS[kind]):
             raise VerifierError(f"{label}: unknown values {values!r:.80}; known: {KINDS}")
-        if any(isinstance(v, bool) or not isinstance(v, (int, float)) for k, v in values.items() if k != "kind"):
+        if any(not is_number(v) for k, v in values.items() if k != "kind"):
             raise VerifierError(f"{label}: the parameters of values are numbers, not {values!r:.80}")
 
 
-def _sizes(sizes: object) -> Iterator[Mapping[str, int]]:
-    if not isinstance(sizes, (list, tuple)) or not sizes:
-        raise VerifierError("kernel: 'sizes' must be a list of at least one {name: length}")
+def _sizes(params: Mapping[str, Any]) -> tuple[Mapping[str, int], ...]:
+    sizes = some("kernel", {"sizes": [{}], **params}, "sizes", "{name: length}")
     for size in sizes:
         if not isinstance(size, Mapping) or not all(type(v) is int and 0 <= v < 1 << 40 for v in size.values()):
             raise VerifierError(f"kernel: a size is a {{name: whole number}}, not {size!r:.80}")
-        yield size
+    return tuple(sizes)
 
 
 def _tolerance(tolerance: object) -> Mapping[str, float]:
@@ -238,7 +225,7 @@ def _tolerance(tolerance: object) -> Mapping[str, float]:
         raise VerifierError(
             f"kernel: 'tolerance' may have 'max' and 'rms', each of the expected RMS, not {tolerance!r}"
         )
-    return {key: _number(tolerance, key, 0, 0, 1e3) for key in tolerance}
+    return {key: real("kernel: 'tolerance'", tolerance, key, 0, 0, 1e3) for key in tolerance}
 
 
 def _operators(names: Sequence[Any]) -> Iterator[str]:
@@ -253,7 +240,7 @@ def _speed(speed: object, params: Mapping[str, Any]) -> Speed:
         raise VerifierError(f"kernel: 'speed' needs 'target' and may have {sorted(KNOWN_SPEED)}, not {speed!r:.80}")
     given = speed["target"]
     targets = tuple(given) if isinstance(given, (list, tuple)) else (given,)
-    targets = tuple(_number({"target": target}, "target", 0, 1.05, 1e6) for target in targets)
+    targets = tuple(real("kernel", {"target": target}, "target", 0, 1.05, 1e6) for target in targets)
     if not targets or list(targets) != sorted(set(targets)):
         raise VerifierError(f"kernel: the targets of the speed must ascend, not {given!r:.80}")
     peak = speed.get("peak", {})
@@ -261,11 +248,11 @@ def _speed(speed: object, params: Mapping[str, Any]) -> Speed:
         raise VerifierError(f"kernel: 'peak' may have 'flops' and 'bytes', each per second, not {peak!r:.80}")
     return Speed(
         targets=targets,
-        sizes=tuple(_sizes(speed.get("sizes", params.get("sizes", [{}])))),
+        sizes=_sizes({**params, **speed}),
         flops=str(speed.get("flops", "")),
         moved=str(speed.get("bytes", "")),
-        peak={key: _number(peak, key, 0, 1e-3, 1e18) for key in peak},
-        calls=int(_number(speed, "calls", 9, 3, 1000)),
+        peak={key: real("kernel: 'peak'", peak, key, 0, 1e-3, 1e18) for key in peak},
+        calls=whole("kernel: 'speed'", speed, "calls", 9, 3, 1000),
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kgsynth.errors import VerifierError
-from kgsynth.verifiers.kernel_data import FLOATS
+from kgsynth.verifiers.kernels.data import FLOATS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

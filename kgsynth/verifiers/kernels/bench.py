@@ -12,8 +12,8 @@ from typing import Any
 
 from kgsynth.errors import SandboxError
 from kgsynth.sandbox import Limits, Sandbox
-from kgsynth.verifiers import kernel_box, kernel_data
-from kgsynth.verifiers.kernel_params import MATMUL, Spec
+from kgsynth.verifiers.kernels import box, data
+from kgsynth.verifiers.kernels.params import MATMUL, Spec
 
 LOAD_SECONDS = 60.0  # for torch and a first compilation, on a busy machine
 ROOM = 128 << 20  # bytes for the results of one call of the reference, which nobody knows before
@@ -75,7 +75,7 @@ class Bench:
         spec, key = self.spec, secrets.token_bytes(32)
         tensors = [spec.tensors(call.size, call.variant) for call in calls]
         loaded = spec.resolved_weights() if weights else []
-        start = max([kernel_data.layout(t, doubled=True)[1] for t in (*tensors, loaded)])
+        start = max([data.layout(t, doubled=True)[1] for t in (*tensors, loaded)])
         job = {
             "key": key.hex(),
             "source": source,
@@ -112,7 +112,7 @@ class Bench:
             processes=64 + 2 * self.spec.threads,
             output_kb=told >> 10,
         )
-        files = {"box.py": inspect.getsource(kernel_box), "kernel_data.py": inspect.getsource(kernel_data)}
+        files = {"box.py": inspect.getsource(box), "kernel_data.py": inspect.getsource(data)}
         result = self.sandbox.run(
             [*self.sandbox.python, "box.py", str(shared)], files=files, stdin=job, limits=limits, packages=("torch",)
         )

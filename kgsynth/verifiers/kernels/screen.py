@@ -1,7 +1,7 @@
 """What can be said about a kernel's source without running it.
 
 This is the first line of defence and the weaker one: it names the trick in words that help. What gets past it meets the
-box, where there is nothing to find, no clock to forge and no operator that is banned (`kernel_box`).
+box, where there is nothing to find, no clock to forge and no operator that is banned (`kernels/box.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs inside the box, in the keeper (`kernel_box`): the tensors of one call, from a seed that no candidate ever sees.
+"""Runs inside the box, in the keeper (`kernels/box.py`): the tensors of one call, from a seed that no candidate ever sees.
 
 A tensor is described by {"shape": [3, 17], "dtype": "float32", "values": {"kind": "normal"}, "transposed": false}, a
 plain argument by {"value": 0.5}. torch is loaded when a tensor is made.
