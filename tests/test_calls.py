@@ -9,8 +9,8 @@ import pytest
 
 from kgsynth.errors import VerifierError
 from kgsynth.sandbox import Sandbox
+from kgsynth.verifiers.code.values import same
 from kgsynth.verifiers.function_tests import Call, Outcome, decode, encode, expectation, run_calls
-from kgsynth.verifiers.values import same
 from tests.scoring import score, tagged
 
 JSON_LIKE = [None, True, False, 0, 1, -7, 2**53 - 1, 1.5, 1e300, math.inf, -math.inf, "", 'é\n"\\', "\ud800x"]

@@ -85,7 +85,7 @@ FUNCTIONS = {
     "trace function": "import sys\ndef trace(frame, event, arg):\n    if 'kind' in frame.f_locals: frame.f_locals['kind'] = 'right'\n    return trace\nsys.settrace(trace)\nsys.setprofile(trace)\ndef f(x): return 0",
     "runner patched in memory": "import sys\nframe = sys._getframe()\nwhile frame:\n    for name in ('encode', 'call', 'limited', 'to_json'):\n        if name in frame.f_globals: frame.f_globals[name] = lambda *a, **k: ('returned', True)\n    frame = frame.f_back\ndef f(x): return 0",
     "runner and job overwritten": "import os\nfor name in ('run.py', 'job', 'tests.py', 'conftest.py', 'sitecustomize.py'):\n    try:\n        open(name, 'w').write('print(\"PASSED\")\\nraise SystemExit(0)')\n    except OSError: pass\ndef f(x): os.execv('/usr/bin/env', ['env', 'true'])",
-    "harness imported and patched": "try:\n    import kgsynth.verifiers.values as v\n    v.same = lambda *a, **k: True\nexcept ImportError: pass\ndef f(x): return 0",
+    "harness imported and patched": "try:\n    import kgsynth.verifiers.code.values as v\n    v.same = lambda *a, **k: True\nexcept ImportError: pass\ndef f(x): return 0",
     # finding what is expected
     "expected values in frames": "import sys\ndef f(x):\n    frame, seen = sys._getframe(), []\n    while frame:\n        job = frame.f_locals.get('job') or {}\n        seen += [job.get('expect'), *(c[3:] for c in job.get('calls', []))]\n        frame = frame.f_back\n    return next((s for s in seen if s), None)",
     "expected values in gc": "import gc\ndef f(x):\n    return next((o['expect'] for o in gc.get_objects() if isinstance(o, dict) and 'expect' in o), None)",

@@ -10,8 +10,8 @@ import pytest
 
 from kgsynth.errors import VerifierError
 from kgsynth.sandbox import Sandbox
+from kgsynth.verifiers.code.source import problem
 from kgsynth.verifiers.function_tests import Call, Outcome, decode, encode, expectation, run_calls
-from kgsynth.verifiers.source import problem
 from tests.scoring import score, tagged
 from tests.test_values import DIFFERENT
 

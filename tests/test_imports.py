@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kgsynth.verifiers.source import parse
+from kgsynth.verifiers.code.source import parse
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = {"kgsynth", "trainer", "kernels"}

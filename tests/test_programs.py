@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kgsynth.errors import SandboxError, VerifierError
 from kgsynth.sandbox import ExecResult, Sandbox
 from kgsynth.verifiers import Verdict
-from kgsynth.verifiers.languages import LANGUAGES, require
-from kgsynth.verifiers.printed import COMPARE, printed_same
+from kgsynth.verifiers.code.languages import LANGUAGES, require
+from kgsynth.verifiers.code.printed import COMPARE, printed_same
 from tests.scoring import score, tagged
 
 ADD = {

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from kgsynth.errors import VerifierError
 from kgsynth.sandbox import Sandbox
-from kgsynth.verifiers import Verdict, generated
-from kgsynth.verifiers.relations import RELATIONS, Failed, Trial
-from kgsynth.verifiers.values import encode
+from kgsynth.verifiers import Verdict
+from kgsynth.verifiers.code import generated
+from kgsynth.verifiers.code.relations import RELATIONS, Failed, Trial
+from kgsynth.verifiers.code.values import encode
 from tests.scoring import score, tagged
 
 INTEGER = {"kind": "integer", "min": -50, "max": 50}

@@ -39,7 +39,7 @@ from kgsynth.synthesize.written import WrittenTask
 from kgsynth.task import Task
 from kgsynth.validate import validate
 from kgsynth.verifiers import verify
-from kgsynth.verifiers.values import encode
+from kgsynth.verifiers.code.values import encode
 from kgsynth.web import Fetched, Hit
 from kgsynth.web.corpus import Corpus, CorpusConfig, open_corpus
 from kgsynth.web.read import Reader

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgsynth.errors import VerifierError
-from kgsynth.verifiers import runner
-from kgsynth.verifiers.values import decode, encode, same
+from kgsynth.verifiers.code import runner
+from kgsynth.verifiers.code.values import decode, encode, same
 
 scalars = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.complex_numbers() | st.text(st.characters()) | st.binary()

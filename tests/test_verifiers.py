@@ -13,7 +13,7 @@ from kgsynth.errors import VerifierError
 from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import NEEDS_SANDBOX, REGISTRY, register
 from kgsynth.verifiers.answer import extract, strip_fence
-from kgsynth.verifiers.source import problem
+from kgsynth.verifiers.code.source import problem
 from kgsynth.verifiers.text import normalise
 from tests.scoring import score, tagged
 

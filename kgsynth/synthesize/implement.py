@@ -37,8 +37,8 @@ from kgsynth.synthesize.oracle import (
 )
 from kgsynth.synthesize.stdlib import Function
 from kgsynth.task import Task, VerifierSpec
+from kgsynth.verifiers.code.values import decode
 from kgsynth.verifiers.function_tests import expectation
-from kgsynth.verifiers.values import decode
 
 SECONDS = 5
 RAISING = 2  # tests that expect an exception, at most

@@ -21,8 +21,8 @@ from kgsynth.sandbox import Sandbox
 from kgsynth.synthesize.inputs import NUMERIC, Shape, shapes
 from kgsynth.synthesize.slice import bound_names
 from kgsynth.synthesize.stdlib import Function
+from kgsynth.verifiers.code.values import same
 from kgsynth.verifiers.function_tests import Call, Outcome, run_calls
-from kgsynth.verifiers.values import same
 
 CALLS_PER_SHAPE = 4
 MORE_CALLS = 60  # for all shapes kept together

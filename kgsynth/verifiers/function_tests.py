@@ -11,13 +11,14 @@ from typing import Any
 
 from kgsynth.errors import VerifierError
 from kgsynth.sandbox import Sandbox
-from kgsynth.verifiers import Verdict, c_calls, register, runner
+from kgsynth.verifiers import Verdict, register
 from kgsynth.verifiers.answer import extract
-from kgsynth.verifiers.calls import NOT_RUN, Call, Form, Outcome, check_arguments, run_calls, run_forms
-from kgsynth.verifiers.languages import LANGUAGES
+from kgsynth.verifiers.code import c_calls, runner
+from kgsynth.verifiers.code.calls import NOT_RUN, Call, Form, Outcome, check_arguments, run_calls, run_forms
+from kgsynth.verifiers.code.languages import LANGUAGES
+from kgsynth.verifiers.code.source import MAX_LENGTH, read
+from kgsynth.verifiers.code.values import checked, decode, encode, same
 from kgsynth.verifiers.params import identifier, one_of, only_known, seconds, some, texts
-from kgsynth.verifiers.source import MAX_LENGTH, read
-from kgsynth.verifiers.values import checked, decode, encode, same
 
 __all__ = ["Call", "Outcome", "decode", "encode", "expectation", "function_tests", "run_calls"]
 

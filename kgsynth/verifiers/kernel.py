@@ -18,12 +18,12 @@ from kgsynth.errors import SandboxError, VerifierError
 from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import Verdict, register
 from kgsynth.verifiers.answer import extract
+from kgsynth.verifiers.code.source import MAX_LENGTH, read
 from kgsynth.verifiers.kernels import timing
 from kgsynth.verifiers.kernels.bench import Bench, Call, Run
 from kgsynth.verifiers.kernels.compare import Error, check_reference, compare
 from kgsynth.verifiers.kernels.params import Spec, Speed, spec_of
 from kgsynth.verifiers.kernels.screen import screen
-from kgsynth.verifiers.source import MAX_LENGTH, read
 
 KEPT_BYTES = 64 << 20  # of results of references, for further answers to the same tasks
 PRECISION = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}  # bits; what is not here is less than any

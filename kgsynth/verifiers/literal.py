@@ -11,9 +11,9 @@ from kgsynth.errors import VerifierError
 from kgsynth.sandbox import Sandbox
 from kgsynth.verifiers import Verdict, register
 from kgsynth.verifiers.answer import extract
+from kgsynth.verifiers.code.source import parse
+from kgsynth.verifiers.code.values import encode, same
 from kgsynth.verifiers.params import only_known
-from kgsynth.verifiers.source import parse
-from kgsynth.verifiers.values import encode, same
 
 MAX_DEPTH = 60
 CODE = re.compile(r"`([^`\n]+)`")

@@ -16,10 +16,10 @@ from kgsynth.errors import VerifierError
 from kgsynth.sandbox import ExecResult, Sandbox
 from kgsynth.verifiers import Verdict, register
 from kgsynth.verifiers.answer import extract
-from kgsynth.verifiers.languages import LANGUAGES, binary_command, compile_c, compiler_reason, require
+from kgsynth.verifiers.code.languages import LANGUAGES, binary_command, compile_c, compiler_reason, require
+from kgsynth.verifiers.code.printed import COMPARE, lines_of, printed_same
+from kgsynth.verifiers.code.source import MAX_LENGTH, parse, read
 from kgsynth.verifiers.params import one_of, only_known, real, seconds, some, whole
-from kgsynth.verifiers.printed import COMPARE, lines_of, printed_same
-from kgsynth.verifiers.source import MAX_LENGTH, parse, read
 
 STARTUP_SECONDS = 2.0  # for a box to start on a busy machine, on top of what the program may take
 LEAST_OUTPUT_KB = 256

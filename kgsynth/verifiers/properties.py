@@ -1,7 +1,7 @@
 """`properties`: call the answer's function on generated inputs and check, outside, what must hold of its results.
 
-The inputs come from a description and a private seed (`generated.py`); what must hold is one of the named relations
-(`relations.py`). The answer runs in one box on the inputs, and in a fresh one whenever it is called again, so that it
+The inputs come from a description and a private seed (`code/generated.py`); what must hold is one of the named relations
+(`code/relations.py`). The answer runs in one box on the inputs, and in a fresh one whenever it is called again, so that it
 cannot carry notes from one call to the other. Properties that a function passes which returns its argument, or always
 the same, are refused: such a task would pay for nothing (QuickCheck calls it a vacuous property; Claessen and Hughes,
 2000).
@@ -17,14 +17,15 @@ from typing import Any
 from kgsynth.concept import text_hash
 from kgsynth.errors import VerifierError
 from kgsynth.sandbox import Sandbox
-from kgsynth.verifiers import Verdict, generated, register, relations
+from kgsynth.verifiers import Verdict, register
 from kgsynth.verifiers.answer import extract
-from kgsynth.verifiers.calls import Outcome, check_arguments, run_forms
+from kgsynth.verifiers.code import generated, relations
+from kgsynth.verifiers.code.calls import Outcome, check_arguments, run_forms
+from kgsynth.verifiers.code.relations import RELATIONS, Failed, Trial
+from kgsynth.verifiers.code.source import MAX_LENGTH, read
+from kgsynth.verifiers.code.values import decode, encode
 from kgsynth.verifiers.function_tests import OPTIONS, checked_options, reason_of, shown
 from kgsynth.verifiers.params import only_known, some, whole
-from kgsynth.verifiers.relations import RELATIONS, Failed, Trial
-from kgsynth.verifiers.source import MAX_LENGTH, read
-from kgsynth.verifiers.values import decode, encode
 
 MOST_CASES = 500
 TRUSTED_SECONDS = 20.0  # for a reference or a checker

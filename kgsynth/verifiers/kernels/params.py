@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from kgsynth.errors import VerifierError
+from kgsynth.verifiers.code.source import problem
 from kgsynth.verifiers.kernels.data import FLOATS, KINDS, SIZES, layout
 from kgsynth.verifiers.params import MAX_SECONDS, identifier, is_number, one_of, only_known, real, some, whole
-from kgsynth.verifiers.source import problem
 
 USUAL = ("normal", "shifted", "wide")  # kinds of values when the task names none
 MOST_BYTES = 64 << 20  # of the inputs of one call, and of the results of one run

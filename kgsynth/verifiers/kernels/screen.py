@@ -10,7 +10,7 @@ import ast
 import builtins
 from collections.abc import Iterable, Iterator
 
-from kgsynth.verifiers.source import REFLECTIVE, parse
+from kgsynth.verifiers.code.source import REFLECTIVE, parse
 
 IMPORTS = {
     "__future__", "abc", "collections", "dataclasses", "enum", "functools", "itertools", "math", "operator", "torch", "triton",

@@ -14,9 +14,9 @@ from typing import Any
 
 from kgsynth.errors import VerifierError
 from kgsynth.sandbox import ExecResult, Limits, Sandbox
-from kgsynth.verifiers import runner
-from kgsynth.verifiers.languages import NODE_ENV, TO_DESCRIPTOR_3, require
-from kgsynth.verifiers.values import decode
+from kgsynth.verifiers.code import runner
+from kgsynth.verifiers.code.languages import NODE_ENV, TO_DESCRIPTOR_3, require
+from kgsynth.verifiers.code.values import decode
 
 EXPORT = re.compile(r"^export\s+(?:default\s+)?(?=(?:async\s+)?function\b|const\b|let\b|class\b)", re.MULTILINE)
 

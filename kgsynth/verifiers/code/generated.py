@@ -21,8 +21,8 @@ from itertools import islice
 from typing import Any
 
 from kgsynth.errors import VerifierError
+from kgsynth.verifiers.code.values import encode
 from kgsynth.verifiers.params import only_known, whole
-from kgsynth.verifiers.values import encode
 
 MOST_LENGTH, MOST_DEPTH, MOST_ITEMS, MOST_NUMBER = 1000, 8, 20_000, 10**300
 ALPHABET = "abcxyzABC019 _-.,\n\té€\u4e2d"

@@ -17,10 +17,10 @@ from typing import Any
 
 from kgsynth.errors import VerifierError
 from kgsynth.sandbox import ExecResult, Limits, Sandbox
-from kgsynth.verifiers import c_calls, javascript_calls, runner
-from kgsynth.verifiers.languages import LANGUAGES
-from kgsynth.verifiers.source import REFLECTIVE, banned_names, problem
-from kgsynth.verifiers.values import encode
+from kgsynth.verifiers.code import c_calls, javascript_calls, runner
+from kgsynth.verifiers.code.languages import LANGUAGES
+from kgsynth.verifiers.code.source import REFLECTIVE, banned_names, problem
+from kgsynth.verifiers.code.values import encode
 
 STARTUP_SECONDS = 5.0  # for a box to start on a busy machine, on top of what the calls may take
 OUTPUT_KB = 8192  # of lines about calls

@@ -21,9 +21,9 @@ from typing import Any
 
 from kgsynth.errors import VerifierError
 from kgsynth.sandbox import ExecResult, Limits, Sandbox
-from kgsynth.verifiers import runner
-from kgsynth.verifiers.languages import TO_DESCRIPTOR_3, binary_command, compile_c, compiler_reason
-from kgsynth.verifiers.values import decode
+from kgsynth.verifiers.code import runner
+from kgsynth.verifiers.code.languages import TO_DESCRIPTOR_3, binary_command, compile_c, compiler_reason
+from kgsynth.verifiers.code.values import decode
 
 SCALARS = {"int": 31, "long": 63, "bool": 1, "double": None}  # bits of the value
 ARRAYS = ("int[]", "long[]", "double[]")

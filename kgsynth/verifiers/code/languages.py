@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from kgsynth.errors import SandboxError
 from kgsynth.sandbox import ExecResult, Limits, Sandbox
-from kgsynth.verifiers import runner
+from kgsynth.verifiers.code import runner
 
 SLACK_SECONDS = 0.5  # CPU time on top of a limit, before it is rounded up to whole seconds
 NODE_ENV = {"OPENSSL_CONF": "/dev/null"}  # the system's is not in a box, and node insists on reading it

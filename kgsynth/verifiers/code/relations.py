@@ -24,11 +24,11 @@ from itertools import pairwise
 from typing import Any
 
 from kgsynth.errors import VerifierError
-from kgsynth.verifiers import runner
-from kgsynth.verifiers.calls import Outcome
-from kgsynth.verifiers.generated import SIMPLE
+from kgsynth.verifiers.code import runner
+from kgsynth.verifiers.code.calls import Outcome
+from kgsynth.verifiers.code.generated import SIMPLE
+from kgsynth.verifiers.code.values import TOLERANCE, decode, same
 from kgsynth.verifiers.params import identifier, is_number, only_known, whole
-from kgsynth.verifiers.values import TOLERANCE, decode, same
 
 SIZED = ("list", "tuple", "text", "bytes", "dict")
 UNORDERED = (TypeError, ValueError, ArithmeticError, RecursionError, VerifierError)

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from kgsynth.errors import VerifierError
-from kgsynth.verifiers import runner
+from kgsynth.verifiers.code import runner
 
 TOLERANCE = 1e-9  # relative, for floats
 
