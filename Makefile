@@ -28,7 +28,7 @@ clean-demo:
 	rm -rf runs/demo
 
 test: setup-test lint types
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint:
 	@$(BIN)/ruff check .

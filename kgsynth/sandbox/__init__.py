@@ -25,9 +25,7 @@ class Limits:
     seconds: float = 10.0  # wall clock of one command
     cpu_seconds: int = 10  # of one process
     memory_mb: int = 512  # held by all processes together; and the address space of one, unless `virtual_mb` says other
-    virtual_mb: int | None = (
-        None  # address space of one process; 0: without limit (node, browsers and CUDA reserve much)
-    )
+    virtual_mb: int | None = None  # address space of one process; 0: no limit (node, browsers, CUDA reserve much)
     processes: int = 32
     file_mb: int = 16  # one file
     disk_mb: int = 32  # the working directory, /tmp and /dev/shm together
@@ -103,6 +101,7 @@ class Box(Protocol):
         """`count` running boxes with the state of this one, or for each the SandboxError that it met instead.
 
         They share nothing afterwards and draw different random numbers from the kernel. The box goes on as it was.
+        Raises what `snapshot` raises.
         """
         ...
 

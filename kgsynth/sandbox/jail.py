@@ -22,7 +22,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -65,7 +64,7 @@ class Jail:
     """Raises SandboxError when bubblewrap cannot make it. `packages` are loaded before it takes jobs."""
 
     def __init__(self, bwrap: str, packages: Sequence[str], layers: Path) -> None:
-        self._asking = threading.Lock()
+        self._asking, self._clears = threading.Lock(), 0
         self._packages, self._closed = bool(packages), False
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, ExitStack() as stack:
@@ -103,7 +102,8 @@ class Jail:
         self._ask(marshal.dumps((limits.disk_mb, layer)), "make its writable folders")
 
     def clear(self) -> None:
-        """Kill every process but the first."""
+        """Kill every process but the first; commands under way end with that."""
+        self._clears += 1
         self._ask(b"clear", "end its processes")
 
     def _ask(self, message: bytes, what: str) -> None:
@@ -121,12 +121,12 @@ class Jail:
 
         Raises SandboxError when the files could not be put or read, or the jail is gone.
         """
+        clears = self._clears
         ours, theirs = socket.socketpair()
         with ours, ExitStack() as stack:
             outputs = self._begin(job, limits, ours, theirs, stack)
             ending = supervise(ours, outputs, limits, memory=lambda: self._memory(job.fresh), clock=clock)
-        if not (ending.reply or job.fresh or is_root() or self._closed):
-            self.clear()  # a normal user's inmate has its warden's user id, and has ended or stopped it
+        if not (ending.reply or job.fresh or self._closed) and self._was_ended(clears):
             ending.reply = str(-signal.SIGKILL).encode()
         if not (ending.reply or ending.stopped or self._closed):
             raise SandboxError("the box was lost while a command ran in it")
@@ -135,6 +135,13 @@ class Jail:
         if not (job.argv or ending.reply.startswith(b"ok") or ending.stopped):
             raise SandboxError("something in the box ended the process that should write or read there")
         return ending
+
+    def _was_ended(self, clears: int) -> bool:
+        """Whether a command without an answer was ended by `clear`, or from inside, as a normal user's inmate can: it has
+        its warden's user id. Nothing of it is left then."""
+        if self._clears == clears and not is_root():
+            self.clear()
+        return self._clears > clears
 
     def _begin(
         self, job: Job, limits: Limits, ours: socket.socket, theirs: socket.socket, stack: ExitStack
@@ -157,8 +164,9 @@ class Jail:
 
     def _memory(self, fresh: bool) -> int:
         """Held by what is not ours: all below process 1, and below the warden of a fresh job."""
-        processes = islice(descendants(self.pid), 2 if fresh else 1, None)
-        return memory_in_use(processes) + SOCKET_BYTES * sockets_in_use(self.pid)
+        processes = list(descendants(self.pid))
+        network = processes[min(fresh, len(processes) - 1)]  # a fresh job has one of its own
+        return memory_in_use(processes[1 + fresh :]) + SOCKET_BYTES * sockets_in_use(network)
 
     @property
     def alive(self) -> bool:

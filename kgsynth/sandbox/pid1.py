@@ -2,7 +2,7 @@
 
 It runs under a kernel that already shows it nothing of the host (bubblewrap saw to that), gives up what is left of root
 by moving into a user namespace of its own, loads the packages it is asked to, and waits. For each job a child of it,
-the *warden*, mounts empty writable folders (unless the job is for a box whose state stays), forks the *inmate*, which
+the *warden*, makes new name spaces with empty writable folders (unless the job is for a box whose state stays), forks the *inmate*, which
 drops every privilege before it runs anything, and reports how that ended. An inmate that is Python does not start
 an interpreter: it is one already.
 
@@ -20,6 +20,7 @@ import array
 import atexit
 import contextlib
 import ctypes
+import fcntl
 import gc
 import marshal
 import os
@@ -27,9 +28,12 @@ import resource
 import select
 import signal
 import socket
+import struct
 import sys
 
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x08000000, 0x10000000, 0x20000000
+CLONE_NEWNET = 0x40000000
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
 MNT_DETACH = 2
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 4, 22, 36, 38
@@ -47,8 +51,6 @@ def main():
     privileged, packages = marshal.loads(control.recv(1 << 16))
     if privileged:
         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
-        for direction in ("rmem", "wmem"):  # of TCP connections in a box, 6 MB each by default
-            put(f"/proc/sys/net/ipv4/tcp_{direction}", "4096 65536 131072")
     move_into_user_namespace(privileged)
     prctl(PR_SET_DUMPABLE, 0)
     load(packages)
@@ -98,7 +100,7 @@ def move_into_user_namespace(privileged):
         os.read(ready[0], 1)
         write_maps(os.getppid(), privileged)
         os._exit(0)
-    check(libc.unshare(CLONE_NEWUSER | CLONE_NEWNS), "unshare")
+    check(libc.unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET), "unshare")
     os.write(ready[1], b"x")
     if os.waitpid(scribe, 0)[1]:
         raise OSError("cannot map user ids into a user namespace")
@@ -111,6 +113,7 @@ def move_into_user_namespace(privileged):
     mount("", "/", "", MS_REC | MS_PRIVATE)
     for name, most in SHARED_LIMITS.items():
         put(f"/proc/sys/user/max_{name}", str(most))
+    open_network()
 
 
 def write_maps(pid, privileged):
@@ -127,6 +130,14 @@ def put(path, text):
     fd = os.open(path, os.O_WRONLY)
     os.write(fd, text.encode())
     os.close(fd)
+
+
+def open_network():
+    """A loopback and nothing else, as in every new network namespace, with small buffers for TCP (6 MB each otherwise)."""
+    for direction in ("rmem", "wmem"):
+        put(f"/proc/sys/net/ipv4/tcp_{direction}", "4096 65536 131072")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
 
 
 def open_areas(megabytes, layer):
@@ -186,7 +197,7 @@ def start_warden(control, fd):
     if os.fork() == 0:
         control.close()
         if fresh:
-            check(libc.unshare(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC), "unshare")
+            check(libc.unshare(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET), "unshare")
             if os.fork():  # the next child is the first process of the new process namespace
                 os._exit(0)
         warden(connection, stdio, fresh)
@@ -236,6 +247,7 @@ def read_exactly(connection, length):
 def prepare(fresh, job):
     if fresh:
         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+        open_network()
         open_areas(job["disk_mb"], "")
     else:
         prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -268,15 +280,35 @@ def end_all(first):
     """Kill everything under us and see it gone. `first`: we are the first process of our namespace, and all else is."""
     while True:
         if first:
-            kill(-1)
+            kill(-1, signal.SIGKILL)
         else:
-            with open("/proc/thread-self/children") as children:
-                for pid in children.read().split():
-                    kill(int(pid))
+            end_descendants()
         try:
             os.waitpid(-1, 0)
         except ChildProcessError:
             return
+
+
+def end_descendants():
+    """Stop them until nothing new appears, so that none can fork away from us; then kill them."""
+    stopped = set()
+    while new := set(descendants(os.getpid())) - stopped:
+        for pid in new:
+            kill(pid, signal.SIGSTOP)
+        stopped |= new
+    for pid in stopped:
+        kill(pid, signal.SIGKILL)
+
+
+def descendants(pid):
+    """Every process below this one."""
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as children:
+                below = children.read().split()
+            for child in below:
+                yield int(child)
+                yield from descendants(int(child))
 
 
 def swallow(connection, outputs):
@@ -294,9 +326,9 @@ def swallow(connection, outputs):
             pass
 
 
-def kill(pid):
+def kill(pid, number):
     with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
 
 
 # --------------------------------------------------------------------------------------------------------- inmates
