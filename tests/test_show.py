@@ -212,7 +212,8 @@ class Terminal:
     def __init__(self, *command: str) -> None:
         self.fd, inner = pty.openpty()
         self.resize(100, 30)
-        environment = {**os.environ, "TERM": "xterm-256color"}
+        sizes = ("COLUMNS", "LINES")  # they would hide a change of size
+        environment = {**{k: v for k, v in os.environ.items() if k not in sizes}, "TERM": "xterm-256color"}
         self.process = subprocess.Popen(command, stdin=inner, stdout=inner, stderr=inner, env=environment)
         os.close(inner)
         self.seen = b""
