@@ -95,6 +95,21 @@ print([p for p in glob.glob("/proc/[0-9]*/cmdline") if b"77" in open(p, "rb").re
         assert sandbox.run([*sandbox.python, "-c", look]).stdout == "[] [] [] False False 1\n[]\n"
 
 
+def test_every_check_has_a_network_of_its_own(sandbox: Bubblewrap) -> None:
+    """The server closes first, so that its port rests a minute; counters and that port would tell the next check of it."""
+    code = """
+import socket
+print(len(open("/proc/net/tcp").readlines()), [line.split()[1] for line in open("/proc/net/dev") if "lo:" in line])
+with socket.create_server(("127.0.0.1", 5000)) as server, socket.create_connection(("127.0.0.1", 5000)) as client:
+    served, _ = server.accept()
+    served.close()
+    print(client.recv(1))
+"""
+    for _ in range(3):
+        result = sandbox.run([*sandbox.python, "-c", code])
+        assert result.stdout == "1 ['0']\nb''\n", result.stderr
+
+
 def test_chance_differs_and_hashing_does_not(sandbox: Bubblewrap) -> None:
     code = "import os, random, uuid; print(random.random(), uuid.uuid4(), os.urandom(8)); print(hash('a'))"
     rows = [sandbox.run([*sandbox.python, "-c", code]).stdout.splitlines() for _ in range(4)]
