@@ -2,16 +2,17 @@
 
 It runs under a kernel that already shows it nothing of the host (bubblewrap saw to that), gives up what is left of root
 by moving into a user namespace of its own, loads the packages it is asked to, and waits. For each job a child of it,
-the *warden*, makes new name spaces with empty writable folders (unless the job is for a box whose state stays), forks the *inmate*, which
-drops every privilege before it runs anything, and reports how that ended. An inmate that is Python does not start
-an interpreter: it is one already.
+the *warden*, makes new name spaces with empty writable folders (unless the job is for a box whose state stays), forks
+the *inmate*, which drops every privilege before it runs anything, and reports how that ended. An inmate that is Python
+does not start an interpreter: it is one already.
 
     outside ── control ── process 1 ── fork ── warden (one a job) ── fork ── inmate: setuid, limits, seccomp, then the code
          └───────────── a socket for each job ────┘
 
-The inmate can touch neither: process 1 and the warden have another user id. In the boxes of a normal user, who has one id only,
-it can trace neither, and can end the warden of a box that stays, which ends the inmate (see `Jail.do`). The inmate holds no descriptor but its stdin, stdout and stderr. Whatever it leaves running after a job for
-a fresh box dies with the process namespace of that job.
+The inmate can touch neither: process 1 and the warden have another user id. In the boxes of a normal user, who has one id
+only, it can trace neither, and can end the warden of a box that stays, which ends the inmate (see `Jail.do`). It holds no
+descriptor but its stdin, stdout and stderr. Whatever it leaves running after a job for a fresh box dies with the process
+namespace of that job.
 
 Imports nothing of ours and runs on the bare interpreter. System call flags: man 2 unshare, mount, capset, prctl.
 """
@@ -35,7 +36,6 @@ CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x00020000, 0x08000000,
 CLONE_NEWNET = 0x40000000
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
-MNT_DETACH = 2
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 4, 22, 36, 38
 CAPABILITY_VERSION_3 = 0x20080522
 AREAS = ("work", "tmp", "dev/shm")  # what can be written, all of it on one tmpfs
@@ -94,7 +94,7 @@ def answer(function, *args):
 def move_into_user_namespace(privileged):
     """Hold no privilege outside a user namespace of our own from here on. `privileged`: the two outer ids of root's
     boxes, (ours, the inmate's), or None when a normal user makes the box: then both are one."""
-    ready, done = os.pipe(), os.pipe()
+    ready = os.pipe()
     scribe = os.fork()  # a map is written from the outside
     if scribe == 0:
         os.read(ready[0], 1)
@@ -104,7 +104,7 @@ def move_into_user_namespace(privileged):
     os.write(ready[1], b"x")
     if os.waitpid(scribe, 0)[1]:
         raise OSError("cannot map user ids into a user namespace")
-    for fd in (*ready, *done):
+    for fd in ready:
         os.close(fd)
     if privileged:
         os.setgroups([])
@@ -338,13 +338,13 @@ def become(connection, stdio, job):
     """From the trusted program to the untrusted one. Never returns."""
     os.setsid()
     drop_privileges(job["rlimits"])
-    put = bool(job["files"])
+    has_files = bool(job["files"])
     failed = answer(os.chdir, "/work")
     if failed == b"ok":
         failed = answer(put_files, job.pop("files"))
     if failed == b"ok" and job["read"]:
         failed = answer(send_file, job["read"], stdio[1])
-    if not job["argv"] or (failed != b"ok" and put):
+    if not job["argv"] or (failed != b"ok" and has_files):
         connection.send(failed + b"\n")
         os._exit(0)
     if failed != b"ok":
