@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from kgsynth.errors import SandboxError, VerifierError
-from kgsynth.sandbox import open_sandbox
+from kgsynth.sandbox import Sandbox, open_sandbox
 from tests.trainer.tasks import build_tasks
 from trainer.config import RLConfig
 from trainer.env import TaskEnv
@@ -50,7 +52,7 @@ def test_equal_replies_are_verified_once() -> None:
             return self.inner.run(*args, **kwargs)
 
     sandbox = Counting()
-    rewarder = Rewarder(sandbox)
+    rewarder = Rewarder(cast(Sandbox, sandbox))
     rewarder.score([(CODE, CODE.reference)] * 5)
     assert [s.reward for s in rewarder.score([(CODE, CODE.reference), (CODE, CODE.wrong[0])])] == [1.0, 0.0]
     assert sandbox.runs == 2
@@ -58,7 +60,7 @@ def test_equal_replies_are_verified_once() -> None:
 
 def test_a_sandbox_failure_is_a_failed_rollout_not_a_zero() -> None:
     sandbox = BrokenSandbox()
-    rewarder = Rewarder(sandbox)
+    rewarder = Rewarder(cast(Sandbox, sandbox))
     (score,) = rewarder.score([(CODE, CODE.reference)])
     assert score.reward is None
     assert "no user namespaces" in score.reason
