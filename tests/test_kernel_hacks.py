@@ -1,6 +1,7 @@
 """Every trick of the catalogue of reward hacks that applies to kernels, by its number there, is caught.
 
 The tricks also run without the screen of the source (`unscreened`): what the screen would name must not work either.
+Ways out of the screen, of the stop between calls and of the time are in tests/test_kernel_ways_out.py.
 """
 
 from __future__ import annotations

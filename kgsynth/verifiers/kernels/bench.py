@@ -12,16 +12,17 @@ from typing import Any
 
 from kgsynth.errors import SandboxError
 from kgsynth.sandbox import Limits, Sandbox
-from kgsynth.verifiers.kernels import box, data
+from kgsynth.verifiers.kernels import box, data, filter
 from kgsynth.verifiers.kernels.params import MATMUL, Spec
 
 LOAD_SECONDS = 60.0  # for torch and a first compilation, on a busy machine
+LEAST_LOAD_SECONDS = 10.0  # where nothing is compiled, and torch is there before a candidate is
 ROOM = 128 << 20  # bytes for the results of one call of the reference, which nobody knows before
 MEMORY_MB = 4096
 # A worker's word for how it ended; anything else is its own invention.
 REASONS = {
     "done", "error", "load error", "syntax error", "no such function", "wrong type", "result too large", "banned operator",
-    "out of memory", "timeout", "crashed",
+    "out of memory", "timeout", "crashed", "ran while stopped",
 }  # fmt: skip
 
 
@@ -94,8 +95,9 @@ class Bench:
             "wipe": room if room < ROOM else 0,
             "weights": loaded,
             "weights_seed": spec.seed_of("weights", label),
-            "load_seconds": LOAD_SECONDS,
+            "load_seconds": LOAD_SECONDS if spec.device != "cpu" else max(spec.seconds, LEAST_LOAD_SECONDS),
             "call_seconds": spec.seconds,
+            "all_seconds": 2 * spec.seconds,
             "calls": [
                 {"tensors": t, "seed": call.seed, "near": call.near} for t, call in zip(tensors, calls, strict=True)
             ],
@@ -113,6 +115,7 @@ class Bench:
             output_kb=told >> 10,
         )
         files = {"box.py": inspect.getsource(box), "kernel_data.py": inspect.getsource(data)}
+        files["kernel_filter.py"] = inspect.getsource(filter)
         result = self.sandbox.run(
             [*self.sandbox.python, "box.py", str(shared)], files=files, stdin=job, limits=limits, packages=("torch",)
         )

@@ -24,7 +24,6 @@ import json
 import math
 import mmap
 import os
-import platform
 import select
 import signal
 import stat
@@ -39,12 +38,7 @@ if TYPE_CHECKING:
 
 FRAME = 1 << 20  # bytes of one message of the worker
 BANNED = 77  # exit code of a worker that called what it must not
-PR_SET_SECCOMP, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, M_PERTURB = 22, 4, 38, -6
-# (clone, refused numbers): fork, vfork, execve, execveat, sched_setaffinity
-CALLS = {
-    "x86_64": (0xC000003E, 56, (57, 58, 59, 322, 203)),
-    "aarch64": (0xC00000B7, 220, (221, 281, 122)),
-}
+PR_SET_DUMPABLE, M_PERTURB = 4, -6
 
 
 class Gone(Exception):
@@ -100,6 +94,7 @@ class Keeper:
         self.halted = False
         self.seen_by = others_readable(worker)  # processes that the candidate can look into, of those it must not
         self.said: dict[str, Any] = {}  # the worker's last words
+        self.stop = math.inf  # when all calls must be over
 
     def work(self, job: dict[str, Any]) -> dict[str, Any]:
         """Let the candidate do all calls of the job. The report is complete up to the first failure."""
@@ -108,6 +103,7 @@ class Keeper:
             os.sched_setaffinity(self.worker, sorted(os.sched_getaffinity(0))[-job["threads"] :])
         try:
             self.load(job)
+            self.stop = time.perf_counter() + job["all_seconds"]
             for call in job["calls"]:
                 report["calls"].append(self.call(job, call))
                 if self.said["kind"] != "returned":
@@ -133,6 +129,7 @@ class Keeper:
     def call(self, job: dict[str, Any], call: dict[str, Any]) -> dict[str, Any]:
         self.said, seconds, mutated = self.exchange(job, call)
         outputs = list(self.outputs(job)) if self.said.get("kind") == "returned" else []
+        self.still()
         return {"seconds": seconds, "mutated": mutated, "outputs": outputs}
 
     def exchange(self, job: dict[str, Any], call: dict[str, Any]) -> tuple[dict[str, Any], float, bool]:
@@ -144,15 +141,17 @@ class Keeper:
             "tensors": [{k: v for k, v in t.items() if k != "values"} for t in call["tensors"]],
         }
         self.halt()
+        self.still()
         self.bytes[job["start"] :][: job["wipe"]].fill_(0xFF)  # NaN in every format
         if not job["late"]:
             self.fill(offsets, data)
+        self.still()
         began = time.perf_counter()
         if job["late"]:
             self.fill(offsets, data)
         send(self.requests, request)
         self.go_on()
-        said = receive(self.replies, began + job["call_seconds"], FRAME)
+        said = receive(self.replies, min(began + job["call_seconds"], self.stop), FRAME)
         self.halt()
         seconds = time.perf_counter() - began
         same = all(bool((self.part(o, d) == d).all()) for o, d in zip(offsets, data, strict=True))
@@ -205,6 +204,17 @@ class Keeper:
             raise Gone("banned operator" if os.waitstatus_to_exitcode(status) == BANNED else "crashed")
         self.halted = True
 
+    def still(self) -> None:
+        """Raises Gone unless the worker stands, and has stood since `halt`: the kernel tells its parent otherwise."""
+        pid, status = os.waitpid(self.worker, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+        if pid and not (os.WIFSTOPPED(status) or os.WIFCONTINUED(status)):
+            raise Gone("banned operator" if os.waitstatus_to_exitcode(status) == BANNED else "crashed")
+        stop = time.perf_counter() + 1  # a thread that was ending when it was stopped may still be on its way
+        while pid or not all(state in "TZX" for state in states(self.worker)):
+            if pid or time.perf_counter() > stop:
+                raise Gone("ran while stopped")
+            time.sleep(1e-4)
+
     def go_on(self) -> None:
         self.halted = False
         os.kill(self.worker, signal.SIGCONT)
@@ -227,6 +237,13 @@ def torch_bytes(shared: mmap.mmap) -> Any:
     import torch
 
     return torch.frombuffer(shared, dtype=torch.uint8)
+
+
+def states(pid: int) -> Iterator[str]:
+    """The letter of every thread's state in /proc: T for one that stands, Z and X for one that has ended."""
+    for number in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/task/{number}/stat") as f:
+            yield f.read().rpartition(")")[2].split()[0]
 
 
 def others_readable(worker: int) -> list[int]:
@@ -291,14 +308,12 @@ def prepare(job: dict[str, Any]) -> tuple[Any, set[str]]:
 
     import torch
 
+    if job["device"] == "cpu":
+        kernel_filter.install()  # before there is another thread, which would go without
     torch.set_num_threads(job["threads"])
     torch.set_grad_enabled(False)
-    if job["poison"]:
-        ctypes.CDLL(None).mallopt(
-            M_PERTURB, 1
-        )  # fresh memory is 0xFE..., so that nothing left in it looks like a result
-    if job["device"] == "cpu":
-        refuse_processes()
+    if job["poison"]:  # fresh memory is 0xFE..., so that nothing left in it looks like a result
+        ctypes.CDLL(None).mallopt(M_PERTURB, 1)
     remove(job["banned"], "CPU" if job["device"] == "cpu" else "CUDA")
     for name in job["known"]:
         getattr(torch.ops.aten, name)
@@ -433,29 +448,16 @@ def traced(function: Callable[..., Any], seen: set[str]) -> Callable[..., Any]:
     return run
 
 
-def refuse_processes() -> None:
-    """From here on this process can have threads, but no other process, program or set of processors."""
-    if platform.machine() not in CALLS:
-        raise RuntimeError(f"no system call filter for {platform.machine()}")
-    arch, clone, refused = CALLS[platform.machine()]
-    deny, allow = 0x00050001, 0x7FFF0000  # EPERM
-    code = [(0x20, 0, 0, 4), (0x15, 1, 0, arch), (0x06, 0, 0, 0x80000000), (0x20, 0, 0, 0)]
-    for number in refused:
-        code += [(0x15, 0, 1, number), (0x06, 0, 0, deny)]
-    code += [(0x15, 0, 1, 435), (0x06, 0, 0, 0x00050026)]  # clone3 hides its flags: ENOSYS makes libc use clone
-    code += [(0x15, 0, 3, clone), (0x20, 0, 0, 16), (0x45, 1, 0, 0x10000), (0x06, 0, 0, deny)]  # CLONE_THREAD or none
-    code += [(0x06, 0, 0, allow)]
-    raw = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *op) for op in code))
-    program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code), ctypes.addressof(raw)))
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(PR_SET_SECCOMP, 2, program, 0, 0):
-        raise OSError(ctypes.get_errno(), "the system call filter is refused")
-
-
 def main() -> None:
     """Fork the worker, then read the job, then hide: in this order."""
     import torch
 
+    global kernel_data, kernel_filter
+    sys.path.insert(0, os.getcwd())
+    import kernel_data  # pyright: ignore[reportMissingImports]
+    import kernel_filter  # pyright: ignore[reportMissingImports]
+
+    sys.path = [path for path in sys.path if path not in ("", os.getcwd())]  # the worker can write there
     shared = mmap.mmap(-1, int(sys.argv[1]))
     requests, replies = os.pipe(), os.pipe()
     worker = os.fork()
@@ -468,11 +470,6 @@ def main() -> None:
     silence(0)  # where /proc/PID/fd is not guarded, what came in could be read again
     ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     torch.set_num_threads(1)
-    global kernel_data
-    sys.path.insert(0, os.getcwd())
-    import kernel_data  # pyright: ignore[reportMissingImports]
-
-    sys.path = [path for path in sys.path if path not in ("", os.getcwd())]  # the worker can write there
     report = json.dumps(Keeper(shared, worker, requests[1], replies[0]).work(job))
     with contextlib.suppress(ProcessLookupError):
         os.kill(worker, signal.SIGKILL)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import sys
 from collections.abc import Iterable, Iterator
 
 from kgsynth.verifiers.code.source import REFLECTIVE, parse
@@ -26,8 +27,19 @@ INNER = {
 # Attributes without a use in a kernel: what knows a tensor by its memory, delays work, or makes clocks.
 ODD = {
     "elapsed_time", "__torch_function__", "__torch_dispatch__", "_make_subclass", "_make_wrapper_subclass", "as_subclass",
-    "untyped_storage", "data_ptr", "_version", "_cdata", "__class__", "__dict__", "__weakref__",
+    "untyped_storage", "data_ptr", "_version", "_cdata", "__class__", "__dict__", "__getattr__", "__weakref__",
+    "attrgetter", "methodcaller",
 }  # fmt: skip
+# Other modules as attributes of those that are allowed (torch.os, enum.bltns): they lead to the whole interpreter.
+STRANGERS = set(sys.stdlib_module_names) | {
+    "bltns", "copymodule", "mp", "np", "python_multiprocessing", "reducer", "reduction", "stdlib_re", "torchgen",
+}  # fmt: skip
+# Of these, words that tensors and classes use as well: refused of a module only, and not of torch and its operators.
+WORDS = {
+    "array", "cache", "chunk", "code", "copy", "np", "profile", "queue", "random", "reduction", "select", "signal",
+    "string", "test", "time", "token", "trace", "types",
+}  # fmt: skip
+OWNERS = {"torch", "Tensor", "aten", "functional", "tl", "language"}
 ESCAPES = {  # out of torch, where no operator is banned
     "numpy", "from_numpy", "__array__", "__array_interface__", "__dlpack__", "tolist", "frombuffer",
 }  # fmt: skip
@@ -58,8 +70,10 @@ def screen(source: str, name: str, *, imports: Iterable[str] = (), banned: bool 
     modules = {bound for node in nodes for bound in _modules(node)}
     allowed = IMPORTS | set(imports)
     odd = ODD | REFLECTIVE | (ESCAPES if banned else set())
+    strangers = STRANGERS - allowed
     for node in nodes:
-        if found := _forbidden(node, allowed, odd, modules) or _evasive(node, nodes):
+        found = _forbidden(node, allowed, odd, modules) or _strange(node, odd, strangers, modules)
+        if found := found or _evasive(node, nodes):
             return found[0], f"{found[1]} in line {getattr(node, 'lineno', 0)}"
     if not any(bound == name for node in nodes for bound in _binds(node)):
         return "no such function", name
@@ -81,16 +95,39 @@ def _forbidden(node: ast.AST, allowed: set[str], odd: set[str], modules: set[str
             return "forbidden name", attr
         case ast.Name(id=attr) if attr in CALLS or attr in odd:
             return "forbidden name", attr
-        case ast.Call(func=ast.Name(id="getattr"), args=[_, second, *_]) if not _is_plain(second, odd):
-            return "forbidden name", "getattr"
         case ast.FunctionDef(name=attr) if attr in odd:
             return "forbidden name", attr
     return None
 
 
+def _strange(node: ast.AST, odd: set[str], strangers: set[str], modules: set[str]) -> tuple[str, str] | None:
+    """A module that is none of those allowed, or an odd attribute, had as an attribute in any way that Python has."""
+    match node:
+        case ast.ImportFrom(module=module, names=aliases):
+            owner = str(module).rpartition(".")[2]
+            names = (alias.name for alias in aliases)
+            return _first("forbidden import", (n for n in names if n in odd or _leads_out(n, owner, strangers)))
+        case ast.Attribute(attr=attr, value=value):
+            owner = ast.unparse(value).rpartition(".")[2] if _root(node) in modules else ""
+            return ("forbidden name", attr) if _leads_out(attr, owner, strangers) else None
+        case ast.Call(func=ast.Name(id="getattr"), args=args):
+            plain = len(args) > 1 and _is_plain(args[1], odd | strangers)
+            return None if plain else ("forbidden name", "getattr")
+        case ast.MatchClass(kwd_attrs=names):
+            return _first("forbidden name", (n for n in names if n in odd | strangers))
+    return None
+
+
+def _leads_out(name: str, owner: str, strangers: set[str]) -> bool:
+    """Whether an attribute is a foreign module; `owner` is the last part of the module it is of, "" for any object."""
+    return name in strangers and (name not in WORDS or (owner != "" and owner not in OWNERS))
+
+
 def _evasive(node: ast.AST, nodes: list[ast.AST]) -> tuple[str, str] | None:
     """A second way when the first fails, and classes that borrow their work."""
     match node:
+        case ast.Name(id="getattr") if not any(isinstance(n, ast.Call) and n.func is node for n in nodes):
+            return "forbidden name", "getattr"
         case ast.Try(handlers=handlers, body=body) if not all(
             isinstance(s, (ast.Import, ast.ImportFrom)) for s in body
         ):
