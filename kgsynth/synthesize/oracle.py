@@ -21,6 +21,7 @@ from kgsynth.sandbox import Sandbox
 from kgsynth.synthesize.inputs import NUMERIC, Shape, shapes
 from kgsynth.synthesize.slice import bound_names
 from kgsynth.synthesize.stdlib import Function
+from kgsynth.verifiers.code.source import tree_of
 from kgsynth.verifiers.code.values import same
 from kgsynth.verifiers.function_tests import Call, Outcome, run_calls
 
@@ -153,7 +154,7 @@ def probe_chain(inner: Probe, outer: Function, call: str, signature: str, sandbo
 
 def _clash(a: str, b: str) -> str:
     """A name that two sources define differently; empty when there is none."""
-    first, second = ({n: ast.unparse(s) for s in ast.parse(t).body for n in bound_names(s)} for t in (a, b))
+    first, second = ({n: ast.unparse(s) for s in tree_of(t).body for n in bound_names(s)} for t in (a, b))
     return next((name for name in first if name in second and first[name] != second[name]), "")
 
 
@@ -273,7 +274,7 @@ def _caught(subject: Subject, mutants: Sequence[str], trials: Sequence[Trial], s
 
 def _mutated(subject: Subject) -> list[str]:
     """Mutants (DeMillo et al., 1978): whole sources with one small change in the function itself."""
-    tree = ast.parse(subject.reference)
+    tree = tree_of(subject.reference)
     definition = main_definition(tree, subject.name)
     places = [(node, change) for node in ast.walk(definition) for change in _changes(node)]
     rng = random.Random(content_id("mutants", subject.reference))
@@ -321,7 +322,7 @@ def _changes(node: ast.AST) -> Iterator[Any]:
 
 def _renamed(source: str, original: str, name: str) -> str:
     """The main definition of a mutant alone, under another name."""
-    tree = ast.parse(source)
+    tree = tree_of(source)
     definition = main_definition(tree, original)
     definition.name = name
     return ast.unparse(definition)

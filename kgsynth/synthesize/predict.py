@@ -23,6 +23,7 @@ from kgsynth.synthesize.oracle import Trial, known_calls
 from kgsynth.synthesize.snippet import UNREPEATABLE, Example, as_session, run_snippets, variations
 from kgsynth.synthesize.stdlib import Function
 from kgsynth.task import Task, VerifierSpec
+from kgsynth.verifiers.code.source import tree_of
 from kgsynth.verifiers.literal import literal
 from kgsynth.web import Page
 
@@ -167,7 +168,7 @@ def _fault(code: Session, output: str, env: SynthesisEnv) -> str:
 
 def _unordered(code: Session, text: str) -> bool:
     """Does a set take part, and does the output hold text, whose hashes differ from process to process?"""
-    nodes = list(ast.walk(ast.parse("\n".join(code))))
+    nodes = list(ast.walk(tree_of("\n".join(code))))
     named = any(isinstance(n, ast.Name) and n.id in ("set", "frozenset") for n in nodes)
     sets = named or "set(" in text or any(isinstance(n, ast.Set | ast.SetComp) for n in nodes)
     return sets and bool(re.search(r"[A-Za-z'\"]", text.replace("True", "").replace("False", "")))
@@ -176,7 +177,7 @@ def _unordered(code: Session, text: str) -> bool:
 def _copied(code: Session, text: str) -> bool:
     """Does the printed text stand in the code, where there is little else to choose from, or is it long, or is it what
     was asked for, or the one argument of a call?"""
-    nodes = list(ast.walk(ast.parse(code[-1])))
+    nodes = list(ast.walk(tree_of(code[-1])))
     literals = sum(isinstance(node, ast.Constant) for node in nodes)
     wholes = [n.value for n in nodes if isinstance(n, ast.Expr)]
     wholes += [n.args[0] for n in nodes if isinstance(n, ast.Call) and len(n.args) == 1 and not n.keywords]

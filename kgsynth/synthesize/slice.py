@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from kgsynth.verifiers.code.source import tree_of
+
 BUILTINS = frozenset(dir(builtins)) | {"__name__", "__doc__", "__file__"}
 
 
@@ -69,7 +71,7 @@ class _Unit:
 
 @lru_cache(maxsize=64)
 def _units(module_source: str) -> tuple[_Unit, ...]:
-    return tuple(map(_Unit, ast.parse(module_source).body))
+    return tuple(map(_Unit, tree_of(module_source).body))
 
 
 def _definers(units: Sequence[_Unit], symbol: str, module: str) -> list[int]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgsynth.sandbox import Limits, Sandbox
+from kgsynth.verifiers.code.source import tree_of
 
 # Their results depend on the machine, the moment or the process; a snippet that reads one of these names is not used.
 UNREPEATABLE = frozenset(
@@ -72,8 +73,8 @@ def _statements(block: str) -> Iterator[ast.stmt]:
         return
     for example in parsed:
         try:
-            yield from ast.parse(example.source).body
-        except SyntaxError:
+            yield from tree_of(example.source).body
+        except ValueError:
             continue
 
 
@@ -124,7 +125,7 @@ def _imports(statements: Sequence[ast.stmt], module: str | None) -> list[ast.stm
             lines.append(f"from {module} import {name}")
         else:
             return None
-    return ast.parse("\n".join(lines)).body
+    return tree_of("\n".join(lines)).body
 
 
 def _imported(node: ast.stmt) -> set[str]:
@@ -146,7 +147,7 @@ def _parameters(arguments: ast.arguments) -> list[ast.arg]:
 
 def variations(statements: Sequence[str], rng: random.Random, n: int) -> list[tuple[str, ...]]:
     """At most n distinct copies with one or two literals changed to others of the same type."""
-    tree = ast.parse("\n".join(statements))
+    tree = tree_of("\n".join(statements))
     literals = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and _can_vary(node.value)]
     found: dict[tuple[str, ...], None] = {}
     for _ in range(3 * n if literals else 0):

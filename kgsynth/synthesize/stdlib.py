@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from kgsynth.synthesize.slice import CannotSlice, Slice, slice_function
+from kgsynth.verifiers.code.source import tree_of
 from kgsynth.web import Page
 
 LIBRARY = Path(sysconfig.get_path("stdlib"))
@@ -46,7 +47,7 @@ class Function:
 
     @property
     def arguments(self) -> ast.arguments:
-        definition = ast.parse(f"def f{self.signature}: ...").body[0]
+        definition = tree_of(f"def f{self.signature}: ...").body[0]
         assert isinstance(definition, ast.FunctionDef)
         return definition.args
 
@@ -90,8 +91,8 @@ def function_shown(page: Page) -> Function | None:
         return None
     function = Function(module=module, name=name, signature=shown[1], doc=page.source.text[shown.end() :].strip())
     try:
-        ast.parse(f"def f{function.signature}: ...")
-    except SyntaxError:
+        tree_of(f"def f{function.signature}: ...")
+    except ValueError:
         return None
     return function
 
@@ -158,7 +159,7 @@ def _aliases(body: list[ast.stmt]) -> dict[str, str]:
 
 def _signature(arguments: ast.arguments) -> str:
     """Without annotations; a default that is not a literal is shown as `...`."""
-    plain = ast.parse(f"def f({ast.unparse(arguments)}): ...").body[0]
+    plain = tree_of(f"def f({ast.unparse(arguments)}): ...").body[0]
     assert isinstance(plain, ast.FunctionDef)
     for argument in ast.walk(plain.args):
         if isinstance(argument, ast.arg):
@@ -183,4 +184,4 @@ def _read(path: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _tree(path: Path) -> ast.Module:
-    return ast.parse(_read(path))
+    return tree_of(_read(path))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+import threading
 from collections.abc import Iterable, Iterator
 
 MAX_LENGTH = 20_000  # of an answer: the parser survives any text of this length
@@ -36,6 +37,9 @@ REFLECTIVE = {
 }  # fmt: skip
 
 
+_one_at_a_time = threading.Lock()
+
+
 def read(text: str) -> str:
     """An answer as source: without the indentation that all its lines share."""
     return textwrap.dedent(text).strip() + "\n"
@@ -45,17 +49,25 @@ def parse(source: str, mode: str = "exec", tries: int = 3) -> ast.AST:
     """The syntax tree of a text from anywhere. Raises ValueError, and only that, for one that Python does not parse.
 
     A text nested too deep is refused in a way that depends on the stack. Some releases of 3.11 and 3.12 keep the depth in
-    one counter for all threads and raise SystemError when two parse at once (cpython issue 106905): that says nothing
-    about the text, so that it is tried again.
+    one counter for all threads and raise SystemError when two parse at once (cpython issue 106905): so one parses at a
+    time here, and what another library's thread disturbs is tried again.
     """
     try:
-        return ast.parse(source, mode=mode)
+        with _one_at_a_time:
+            return ast.parse(source, mode=mode)
     except SystemError as error:
         if tries > 1:
             return parse(source, mode, tries - 1)
         raise ValueError(f"not Python: {error}") from error
     except (SyntaxError, RecursionError, MemoryError, OverflowError) as error:
         raise ValueError(f"not Python: {error}") from error
+
+
+def tree_of(source: str) -> ast.Module:
+    """The same for a whole file."""
+    tree = parse(source)
+    assert isinstance(tree, ast.Module)
+    return tree
 
 
 def banned_names(forbidden: Iterable[str]) -> frozenset[str]:
