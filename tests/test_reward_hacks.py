@@ -147,7 +147,7 @@ PICTURE_TRICKS = {
     "picture: bombs": "entities, out of memory, timeout, malformed, too complex, blank, different, animation, crash",
 }
 SLOW_TRICKS = {
-    "world: harm": "timeout, nothing done, wrong, too many files, out of memory",
+    "world: harm": "timeout, nothing done, wrong, too many files, files cannot be copied, out of memory",
     "compiler tricks": "syntax error, wrong, timeout, out of memory",
 }
 ELSEWHERE = {
