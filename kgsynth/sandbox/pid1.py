@@ -25,6 +25,7 @@ import fcntl
 import gc
 import marshal
 import os
+import platform
 import resource
 import select
 import signal
@@ -43,7 +44,10 @@ AREAS = ("work", "tmp", "dev/shm")  # what can be written, all of it on one tmpf
 SHARED_LIMITS = {"inotify_instances": 4, "inotify_watches": 4096, "fanotify_groups": 0, "fanotify_marks": 0}
 USER = 1000  # the inmate's user and group; none of the host's files is theirs
 
+SYS_CLONE = {"x86_64": 56, "aarch64": 220}
+
 libc = ctypes.CDLL(None, use_errno=True)
+interpreter = ctypes.PyDLL(None, use_errno=True)  # a fork must keep the interpreter's lock
 
 
 def main():
@@ -63,7 +67,7 @@ def main():
         if not message:
             os._exit(0)  # whoever made this box is gone, and all in it goes too
         if message == b"job":
-            start_warden(control, fds[0])
+            start_warden(control, fds[0], packages)
         elif message == b"clear":
             end_all(True)
             control.send(b"ok")
@@ -190,20 +194,38 @@ def receive(connection, size=1 << 16):
     return message, list(fds)
 
 
-def start_warden(control, fd):
+def start_warden(control, fd, packages):
     connection = socket.socket(fileno=fd)
     message, stdio = receive(connection, 1)
     fresh = message == b"f"  # or for the box that stays
-    if os.fork() == 0:
+    namespaces = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET if fresh else 0
+    if (fork_with_threads if packages else fork)(namespaces) == 0:
         control.close()
-        if fresh:
-            check(libc.unshare(CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWNET), "unshare")
-            if os.fork():  # the next child is the first process of the new process namespace
-                os._exit(0)
         warden(connection, stdio, fresh)
     connection.close()
     for number in stdio:
         os.close(number)
+
+
+def fork(namespaces):
+    """os.fork, with new namespaces for the child: one call, which C libraries with threads of their own do not hear of."""
+    ctypes.pythonapi.PyOS_BeforeFork()
+    pid = interpreter.syscall(SYS_CLONE[platform.machine()], ctypes.c_ulong(namespaces | signal.SIGCHLD), 0, 0, 0, 0)
+    if pid == 0:
+        ctypes.pythonapi.PyOS_AfterFork_Child()
+    else:
+        ctypes.pythonapi.PyOS_AfterFork_Parent()
+    return pid
+
+
+def fork_with_threads(namespaces):
+    """The same by two forks, of which such libraries hear: they stop their threads before."""
+    pid = os.fork()
+    if pid == 0 and namespaces:
+        check(libc.unshare(namespaces), "unshare")
+        if os.fork():  # this next child is the first process of the new process namespace
+            os._exit(0)
+    return pid
 
 
 def warden(connection, stdio, fresh):

@@ -13,6 +13,7 @@ Left out: system calls that need a capability (mount, kexec, ...); a box has non
 from __future__ import annotations
 
 import errno
+import functools
 import platform
 import struct
 from dataclasses import dataclass
@@ -65,6 +66,7 @@ MACHINES = {
 CLONE3 = 435  # its flags are behind a pointer: "not implemented" makes libc fall back to clone
 
 
+@functools.cache
 def program(machine: str | None = None) -> bytes:
     """The filter for this processor. Raises SandboxError for one whose system call numbers we do not have."""
     machine = machine or platform.machine()

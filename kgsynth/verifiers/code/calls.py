@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import marshal
 import signal
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +28,13 @@ OUTPUT_KB = 8192  # of lines about calls
 NOT_RUN = "not run"
 DETAIL = 200  # characters kept of what a runner says about a failure
 RUNNER = Path(runner.__file__).read_text(encoding="utf-8")
+COMPILED = marshal.dumps(compile(RUNNER, "run.py", "exec", dont_inherit=True))
+# The runner is compiled once here, for boxes with the same Python; any other compiles its text.
+STARTER = f"""import marshal, sys
+with open("runner" if sys.hexversion == {sys.hexversion} else "runner.py", "rb") as file:
+    code = file.read()
+exec(marshal.loads(code) if sys.hexversion == {sys.hexversion} else code)
+"""
 
 Form = tuple[Any, Any, float | None]  # encoded arguments, encoded keyword arguments, seconds of its own
 Start = Callable[[Sequence[int], float, float, Limits], ExecResult]  # calls by number, seconds of all, of each
@@ -151,7 +159,7 @@ def _python(
             "seconds": float(total),
             "call_seconds": float(each),
         }
-        files = {"run.py": RUNNER, "job": marshal.dumps(job, 4)}
+        files = {"run.py": STARTER, "runner": COMPILED, "runner.py": RUNNER, "job": marshal.dumps(job, 4)}
         return sandbox.run([*sandbox.python, "run.py"], files=files, env=env, limits=limits)
 
     return start
