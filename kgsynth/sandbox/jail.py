@@ -8,6 +8,7 @@ the writable folders /work, /tmp and /dev/shm. There is no network, no terminal,
 from __future__ import annotations
 
 import fcntl
+import functools
 import json
 import marshal
 import os
@@ -320,8 +321,9 @@ def _environment(packages: bool) -> Iterator[str]:
         yield from ("--setenv", key, value)
 
 
+@functools.cache
 def _id_range() -> tuple[int, int]:
-    """(first, count) of the largest range of user ids this process may take on."""
+    """(first, count) of the largest range of user ids this process may take on. Asked several times for each check."""
     rows = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
     return max(((int(first), int(count)) for first, _, count in rows), key=lambda row: row[1])
 
