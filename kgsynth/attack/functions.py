@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from kgsynth.attack import attack, inside, tagged
 from kgsynth.task import Task
+from kgsynth.verifiers.code.source import parse
 
 GUESS = "'a guess, nothing more'"
 
@@ -68,8 +69,8 @@ def table_of_the_prompt(task: Task, rng: random.Random) -> Iterator[str]:
 
 def _is_literal(text: str) -> bool:
     try:
-        ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        ast.literal_eval(parse(text, "eval"))
+    except (ValueError, RecursionError, MemoryError):
         return False
     return True
 

@@ -23,7 +23,7 @@ from kgsynth.synthesize.oracle import Trial, known_calls
 from kgsynth.synthesize.snippet import UNREPEATABLE, Example, as_session, run_snippets, variations
 from kgsynth.synthesize.stdlib import Function
 from kgsynth.task import Task, VerifierSpec
-from kgsynth.verifiers.code.source import tree_of
+from kgsynth.verifiers.code.source import parse, tree_of
 from kgsynth.verifiers.literal import literal
 from kgsynth.web import Page
 
@@ -200,8 +200,8 @@ def same_output(given: str, value: str) -> bool:
 def near_misses(value: str, rng: random.Random) -> list[str]:
     """Up to three plausible wrong outputs: off by one, reversed, shortened, another type, another letter."""
     try:
-        by_value = [repr(miss) for miss in _value_misses(ast.literal_eval(value))]
-    except (ValueError, SyntaxError):
+        by_value = [repr(miss) for miss in _value_misses(ast.literal_eval(parse(value, "eval")))]
+    except ValueError:
         by_value = []
     rng.shuffle(by_value)
     candidates = [*by_value, *_text_misses(value)]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from kgsynth.errors import VerifierError
-from kgsynth.verifiers.code.source import problem
+from kgsynth.verifiers.code.source import parse, problem
 from kgsynth.verifiers.kernels.data import FLOATS, KINDS, SIZES, layout
 from kgsynth.verifiers.params import MAX_SECONDS, identifier, is_number, one_of, only_known, real, some, whole
 
@@ -134,8 +134,8 @@ def evaluate(expression: object, size: Mapping[str, int]) -> float:
         raise ValueError("it is made of more than + - * / //, numbers and the names of the sizes")
 
     try:
-        return value(ast.parse(str(expression)[:500], mode="eval"))
-    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError) as error:
+        return value(parse(str(expression)[:500], mode="eval"))
+    except (ValueError, ZeroDivisionError, RecursionError) as error:
         raise VerifierError(f"kernel: cannot evaluate {expression!r:.80} for {dict(size)}: {error}") from error
 
 

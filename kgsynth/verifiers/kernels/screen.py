@@ -22,7 +22,7 @@ INNER = {
     "library", "_C", "_ops", "_dynamo", "_inductor", "hub", "load", "save", "multiprocessing", "distributed", "package",
     "overrides", "profiler", "serialization", "storage", "futures", "classes", "cpp_extension", "from_file",
     "set_num_threads", "set_num_interop_threads", "set_flush_denormal", "set_default_dtype", "set_default_device",
-    "set_default_tensor_type",
+    "set_default_tensor_type", "tensorboard",
 }  # fmt: skip
 # Attributes without a use in a kernel: what knows a tensor by its memory, delays work, or makes clocks.
 ODD = {
