@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kgsynth.concept import Concept, Edge, Source, SourceSpan
     from kgsynth.graph import ConceptGraph
+    from kgsynth.recipe import load_recipe
     from kgsynth.report import write_report
     from kgsynth.sandbox import open_sandbox
-    from kgsynth.stages import grow_graph, load_recipe, make_tasks, open_run
+    from kgsynth.stages import grow_graph, make_tasks, open_run
     from kgsynth.store import open_store
     from kgsynth.task import Task, TaskSet
     from kgsynth.verifiers import Verdict, verify
@@ -32,7 +33,8 @@ _HOMES = {
     "graph": ("ConceptGraph",),
     "report": ("write_report",),
     "sandbox": ("open_sandbox",),
-    "stages": ("grow_graph", "load_recipe", "make_tasks", "open_run"),
+    "recipe": ("load_recipe",),
+    "stages": ("grow_graph", "make_tasks", "open_run"),
     "store": ("open_store",),
     "task": ("Task", "TaskSet"),
     "verifiers": ("Verdict", "verify"),

@@ -25,7 +25,8 @@ from kgsynth.verify_cli import add_verify_command
 from kgsynth.view.command import add_view_command
 
 if TYPE_CHECKING:
-    from kgsynth.stages import Recipe, Run
+    from kgsynth.recipe import Recipe
+    from kgsynth.stages import Run
 
 RECIPE_HELP = "a TOML file with the tables [run] [corpus] [web] [embed] [llm] [store] [grow] [sample] [synthesize] [feedback] [trainer]"
 EXAMPLES = """\
@@ -190,7 +191,7 @@ COMMANDS: list[Callable[[Any], None]] = [
 
 
 def _recipe(args: argparse.Namespace) -> Recipe:
-    from kgsynth.stages import load_recipe
+    from kgsynth.recipe import load_recipe
 
     return load_recipe(args.recipe, args.overrides)
 

@@ -16,7 +16,7 @@ from kgsynth.graph_cli import print_table
 if TYPE_CHECKING:
     from kgsynth.feedback import Advice, Finding, Step
     from kgsynth.graph import ConceptGraph
-    from kgsynth.stages import Recipe
+    from kgsynth.recipe import Recipe
 
 SHOWN = 12  # findings of a kind that are printed; --json has them all
 FIRST = 5  # concepts that are named of those the next growth begins with
@@ -73,7 +73,8 @@ def feedback_command(args: argparse.Namespace) -> None:
     """Raises RunError when no task was tried yet."""
     from kgsynth.feedback import advice, known_tasks, solved, weights
     from kgsynth.graph import ConceptGraph
-    from kgsynth.stages import annotate_graph, load_recipe
+    from kgsynth.recipe import load_recipe
+    from kgsynth.stages import annotate_graph
     from kgsynth.store import open_store
     from kgsynth.structure import Structure
 

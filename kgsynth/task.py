@@ -15,6 +15,8 @@ from kgsynth.errors import DuplicateError, TaskError
 from kgsynth.files import write_atomically
 
 GRANULARITIES = ("broad", "middle", "atomic")
+SCOPES = ("concept", "path", "siblings", "pair")  # one concept; a chain of edges; children of one parent; two branches
+DIFFICULTIES = ("easy", "medium", "hard")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,33 @@ class Provenance:
     author: str  # LLM.name or "programmatic"
     seed: int = 0  # of the sample that asked for it
     index: int = 0  # item i of anything sampled depends on (seed, i) only
+    dates: tuple[str, ...] = ()  # when the spans' sources were fetched, same order; "" for documents on this machine
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image:
+    """A picture that belongs to a prompt, as the document that draws it: pixels depend on a machine's fonts, this does not.
+
+    The policy sees it rendered, never the document. `kgsynth.verifiers.pictures` renders it, so does `kgsynth export`.
+    """
+
+    source: str
+    format: str  # "svg" or "html"
+    width: int  # pixels
+    height: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """How a policy did on a task, and what follows from it (`kgsynth.calibrate`)."""
+
+    policy: str  # who was tried
+    attempts: int  # with a verdict; those without are left out, not counted as wrong
+    pass_rate: float
+    low: float  # 95 % Wilson interval of the pass rate
+    high: float
+    label: str  # "unsolved", "hard", "medium", "easy" or "mastered"
+    b0: int | None = None  # tokens of a right reply (median); None while there is none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,12 +79,17 @@ class Task:
     reference: str  # an answer text that the verifier accepts (the oracle)
     wrong: tuple[str, ...]  # planted answers that it must reject, at least one
     provenance: Provenance
-    difficulty: Mapping[str, float] = field(default_factory=dict)  # hints, e.g. {"prompt_chars": 210, "level": 3}
+    scope: str = "concept"  # one of SCOPES
+    difficulty: str = "medium"  # one of DIFFICULTIES: what was asked for; `calibration` is what was measured
+    hints: Mapping[str, float] = field(default_factory=dict)  # e.g. {"prompt_chars": 210, "level": 3}
+    images: tuple[Image, ...] = ()
+    calibration: Calibration | None = None
 
     @property
     def id(self) -> str:
         params = json.dumps(self.verifier.params, sort_keys=True, ensure_ascii=False)
-        return content_id("t", self.type, self.prompt, self.verifier.name, params)
+        drawn = (part for image in self.images for part in (image.source, f"{image.width}x{image.height}"))
+        return content_id("t", self.type, self.prompt, self.verifier.name, params, *drawn)
 
     def to_json(self) -> str:
         """One line of JSON, keys in declaration order, the id first."""
@@ -78,11 +112,14 @@ class Task:
 def _from_row(row: dict[str, Any]) -> dict[str, Any]:
     provenance = dict(row["provenance"])
     spans = tuple(SourceSpan(**span) for span in provenance.pop("spans"))
-    tuples = {key: tuple(provenance.pop(key)) for key in ("concepts", "names", "licences")}
+    tuples = {key: tuple(provenance.pop(key, ())) for key in ("concepts", "names", "licences", "dates")}
+    calibration = row.get("calibration")
     return {
         **row,
         "verifier": VerifierSpec(**row["verifier"]),
         "wrong": tuple(row["wrong"]),
+        "images": tuple(Image(**image) for image in row.get("images", ())),
+        "calibration": calibration and Calibration(**calibration),
         "provenance": Provenance(spans=spans, **tuples, **provenance),
     }
 

@@ -28,7 +28,8 @@ from kgsynth.run import RunFolder
 
 def work(folder: str, number: int, offline: bool, on_progress: Callable[[Progress], None]) -> GrowReport:
     """Grow the graph of a run beside the run's other workers. Raises what `grow` raises."""
-    from kgsynth.stages import Run, grow_here, load_recipe  # takes seconds, in which the parent may go away
+    from kgsynth.recipe import load_recipe
+    from kgsynth.stages import Run, grow_here  # takes seconds, in which the parent may go away
 
     recipe = load_recipe(Path(folder) / "config.toml")
     run = Run(recipe, RunFolder(folder), offline=offline)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kgsynth.config import RunConfig, build, build_all, flatten, read_toml, to_toml
 from kgsynth.errors import ConfigError
-from kgsynth.stages import load_recipe
+from kgsynth.recipe import load_recipe
 
 RECIPES = sorted((Path(__file__).resolve().parents[1] / "recipes").glob("*.toml"))
 

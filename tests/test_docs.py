@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kgsynth.cli import _parser
-from kgsynth.stages import TABLES
+from kgsynth.recipe import TABLES
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = sorted((ROOT / "docs").glob("*.md"))

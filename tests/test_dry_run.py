@@ -15,7 +15,7 @@ from kgsynth.dry_run.estimate import spread, tokens_of
 from kgsynth.ledger import Ledger, Spend
 from kgsynth.llm.questions import SYSTEM, PlanQueries
 from kgsynth.llm.reply import schema_text
-from kgsynth.stages import Recipe, load_recipe
+from kgsynth.recipe import Recipe, load_recipe
 from kgsynth.store import Change, FrontierItem, open_store
 
 MODEL = """

@@ -20,7 +20,8 @@ from kgsynth.concept import Concept
 from kgsynth.doctor import examine
 from kgsynth.feedback import FeedbackConfig
 from kgsynth.graph import ConceptGraph
-from kgsynth.stages import TABLES, grow_graph, load_recipe, open_run
+from kgsynth.recipe import TABLES, load_recipe
+from kgsynth.stages import grow_graph, open_run
 from kgsynth.store import GraphStore, open_store
 from tests.test_graph_cli import evaluation, task
 from tests.test_grow import write_pages

@@ -19,7 +19,8 @@ from benchmarks.taxonomy.server import Site, serving
 from kgsynth.errors import ConfigError, LLMError, WebError
 from kgsynth.graph import ConceptGraph
 from kgsynth.ledger import Ledger, Spend
-from kgsynth.stages import Recipe, grow_graph, open_run
+from kgsynth.recipe import Recipe
+from kgsynth.stages import grow_graph, open_run
 from kgsynth.store import open_store
 from tests.web_runs import TREES, contents, spent, web_recipe
 

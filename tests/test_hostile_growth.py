@@ -25,7 +25,7 @@ from kgsynth.llm.openai import LLMConfig, OpenAIChat
 from kgsynth.llm.questions import Propose
 from kgsynth.retrieve import Passage
 from kgsynth.store.embedded import EmbeddedStore
-from kgsynth.synthesize.written import WriteTask
+from kgsynth.synthesize.types.written import WriteTask
 from kgsynth.web import Hit, Page
 from kgsynth.web.read import Reader
 from tests.fake_openai import FakeOpenAI

@@ -20,7 +20,8 @@ from benchmarks.growers.world import Meaning, make_world
 from kgsynth.concept import Concept, Edge
 from kgsynth.errors import StoreError
 from kgsynth.ledger import Ledger, Spend
-from kgsynth.stages import grow_graph, load_recipe, open_run
+from kgsynth.recipe import load_recipe
+from kgsynth.stages import grow_graph, open_run
 from kgsynth.store import Change, FrontierItem, local
 from kgsynth.store.embedded import EmbeddedStore
 from kgsynth.store.maven import LTS, fetch

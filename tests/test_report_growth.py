@@ -17,8 +17,8 @@ from kgsynth.grow.agent import AgentConfig
 from kgsynth.grow.grow import GrowConfig, grow
 from kgsynth.ledger import Ledger
 from kgsynth.llm.openai import LLMConfig, OpenAIChat
+from kgsynth.recipe import load_recipe
 from kgsynth.report import cost, growth, usd, write_report
-from kgsynth.stages import load_recipe
 from kgsynth.store import Skeleton
 from kgsynth.store.embedded import EmbeddedStore
 from kgsynth.summary import summarize

@@ -9,8 +9,8 @@ import pytest
 
 from kgsynth.concept import Concept
 from kgsynth.errors import ConfigError
+from kgsynth.recipe import load_recipe
 from kgsynth.seeds import read_seeds
-from kgsynth.stages import load_recipe
 from kgsynth.store import browse
 from kgsynth.store.labels import domain_label
 

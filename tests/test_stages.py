@@ -18,8 +18,9 @@ import pytest
 from kgsynth.doctor import examine
 from kgsynth.errors import LLMError, RunError
 from kgsynth.graph import ConceptGraph
+from kgsynth.recipe import Recipe, load_recipe
 from kgsynth.run import RunFolder
-from kgsynth.stages import Recipe, grow_graph, load_kept, load_recipe, make_tasks, open_run
+from kgsynth.stages import grow_graph, load_kept, make_tasks, open_run
 from kgsynth.store import GraphStore, open_store
 from kgsynth.summary import summarize
 from tests.bolt import bolt_url  # noqa: F401

@@ -27,15 +27,15 @@ from kgsynth.sample import Sample, SampleConfig, plan
 from kgsynth.sandbox import Sandbox
 from kgsynth.store.embedded import EmbeddedStore
 from kgsynth.synthesize import Rejection, SynthesisEnv, draft, survey
-from kgsynth.synthesize.choice import _words, distractors, relations, unrelated
-from kgsynth.synthesize.implement import _always_echoed, _echoed, choose_tests, wrong_sources
 from kgsynth.synthesize.inputs import shapes
 from kgsynth.synthesize.oracle import probe, probe_chain
-from kgsynth.synthesize.predict import _copied, near_misses, same_output
 from kgsynth.synthesize.slice import CannotSlice, slice_function
 from kgsynth.synthesize.snippet import as_session, examples, run_snippets, variations
 from kgsynth.synthesize.stdlib import dotted_name, function_named, functions_of, module_of, source_path
-from kgsynth.synthesize.written import WrittenTask
+from kgsynth.synthesize.types.choice import _words, distractors, relations, unrelated
+from kgsynth.synthesize.types.implement import _always_echoed, _echoed, choose_tests, wrong_sources
+from kgsynth.synthesize.types.predict import _copied, near_misses, same_output
+from kgsynth.synthesize.types.written import WrittenTask
 from kgsynth.task import Task
 from kgsynth.validate import validate
 from kgsynth.verifiers import verify

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.taxonomy.server import Site
 from kgsynth.ledger import Ledger
-from kgsynth.stages import Recipe, load_recipe
+from kgsynth.recipe import Recipe, load_recipe
 from kgsynth.store import Row, open_store
 
 TREES = """\

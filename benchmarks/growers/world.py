@@ -18,7 +18,7 @@ from benchmarks.taxonomy.tsv import write_tsv
 from kgsynth.config import RunConfig, to_toml
 from kgsynth.dedup import DedupConfig
 from kgsynth.llm.openai import LLMConfig
-from kgsynth.stages import EmbedConfig, StoreConfig
+from kgsynth.recipe import EmbedConfig, StoreConfig
 from kgsynth.store import GraphStore, open_store
 from kgsynth.web.fetch import HttpConfig
 from kgsynth.web.open import WebConfig

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from kgsynth.dry_run.estimate import SECONDS_PER_CALL, Planner
 from kgsynth.dry_run.plan import Plan
-from kgsynth.stages import Recipe
+from kgsynth.recipe import Recipe
 
 __all__ = ["Plan", "plan_of"]
 

@@ -14,7 +14,7 @@ import httpx
 
 from kgsynth.errors import ConfigError, KgsynthError
 from kgsynth.ledger import Spend
-from kgsynth.stages import Recipe
+from kgsynth.recipe import Recipe
 from kgsynth.store import open_store
 from kgsynth.summary import paid
 from kgsynth.web.providers import REGISTRY, Line, ProviderConfig

@@ -14,7 +14,7 @@ from kgsynth.dry_run.plan import Asked, Cap, Plan, Searched, Total
 from kgsynth.llm import Question
 from kgsynth.llm.questions import JudgeAtomic, PlanQueries, Propose, SameConcept
 from kgsynth.llm.reply import schema_text
-from kgsynth.stages import Recipe
+from kgsynth.recipe import Recipe
 from kgsynth.web.providers import REGISTRY, ProviderConfig
 from kgsynth.web.providers.api import Api
 

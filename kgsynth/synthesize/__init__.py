@@ -1,4 +1,4 @@
-"""From a sample to a task: one file per task type, found by name in TYPES. Validation is the caller's next step.
+"""From a sample to a task: one file per task type in `types/`, found by name in TYPES. Validation is the caller's next step.
 
 env = SynthesisEnv(graph=graph, search=corpus, reader=Reader(corpus), llm=llm, sandbox=sandbox)
 schedule = plan(graph, SampleConfig(tasks=100), await survey(env))
@@ -8,26 +8,39 @@ for sample in schedule.samples():
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from kgsynth.concept import Concept
 from kgsynth.errors import ConfigError, VerifierError
 from kgsynth.sample import Capacity, Sample
-from kgsynth.synthesize import choice, cloze, implement, predict, written
+from kgsynth.synthesize import types
 from kgsynth.synthesize.env import DraftConfig, Rejection, SynthesisEnv
 from kgsynth.synthesize.material import Material
 from kgsynth.synthesize.material import survey as survey_material
 from kgsynth.task import Task
 
+AREAS = ("coding", "knowledge", "visual", "long context", "tool use")
+
 
 @dataclass(frozen=True, kw_only=True)
 class TaskType:
-    """A kind of task: how many different ones a concept's material can give, and how to draft the one a sample asks for."""
+    """A kind of task: how many different ones a concept's material can give, and how to draft the one a sample asks for.
+
+    `draft` depends on the graph, the pages, the sample, and on the model where one is used. It gives what the sample's
+    scope and difficulty ask for, or a Rejection: never another task.
+    """
 
     name: str
-    capacity: Callable[[Material, SynthesisEnv], int]
+    area: str  # one of AREAS
+    why: str  # what makes its reward unarguable, in one sentence
+    capacity: Callable[[Material, SynthesisEnv], int]  # different tasks about a concept, whatever their difficulty
     draft: Callable[[Sample, Material, SynthesisEnv], Awaitable[Task | Rejection]]
+    scopes: tuple[str, ...] = ("concept",)  # of kgsynth.task.SCOPES: what a task may be about
+    difficulties: tuple[str, ...] = ("medium",)  # of kgsynth.task.DIFFICULTIES: what it can be asked to be
+    uses_model: bool = False  # it needs a configured model
 
 
 TYPES: dict[str, TaskType] = {}
@@ -38,10 +51,6 @@ def register(task_type: TaskType) -> None:
     if task_type.name in TYPES:
         raise VerifierError(f"task type {task_type.name!r} is registered twice")
     TYPES[task_type.name] = task_type
-
-
-for _module in (implement, predict, cloze, choice, written):
-    register(TaskType(name=_module.__name__.rsplit(".", 1)[-1], capacity=_module.capacity, draft=_module.draft))
 
 
 async def survey(env: SynthesisEnv) -> Capacity:
@@ -73,4 +82,18 @@ def task_type(name: str) -> TaskType:
     return TYPES[name]
 
 
-__all__ = ["TYPES", "DraftConfig", "Rejection", "SynthesisEnv", "TaskType", "draft", "register", "survey", "task_type"]
+for _module in pkgutil.iter_modules(types.__path__):  # each registers itself
+    importlib.import_module(f"{types.__name__}.{_module.name}")
+
+__all__ = [
+    "AREAS",
+    "TYPES",
+    "DraftConfig",
+    "Rejection",
+    "SynthesisEnv",
+    "TaskType",
+    "draft",
+    "register",
+    "survey",
+    "task_type",
+]

@@ -7,17 +7,18 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from kgsynth.concept import Concept, SourceSpan, content_id, name_key
+from kgsynth.concept import Concept, Source, SourceSpan, content_id, name_key
 from kgsynth.embed import Embedder
 from kgsynth.graph import ConceptGraph
 from kgsynth.llm import LLM
 from kgsynth.retrieve import RetrieveConfig, Web
 from kgsynth.sample import Sample
 from kgsynth.sandbox import Sandbox
-from kgsynth.task import Provenance, Task, VerifierSpec
+from kgsynth.task import Image, Provenance, Task, VerifierSpec
 from kgsynth.web import Page, SearchProvider
 from kgsynth.web.read import Reader
 
@@ -32,8 +33,10 @@ WORD = re.compile(r"[A-Za-z][A-Za-z_]*(?:[.\-][A-Za-z_]+)*")
 
 @dataclass(frozen=True, kw_only=True)
 class DraftConfig:
-    """Limits of what is drafted. Lengths are characters."""
+    """[synthesize.limits]: limits of what is drafted. Lengths are characters."""
 
+    licences: tuple[str, ...] = ()  # allowed of every source that a task cites, e.g. ["PSF-2.0", "CC-BY-*"]; empty: any
+    context_tokens: tuple[int, ...] = (8_000, 16_000, 32_000)  # lengths of long prompts, at four characters a token
     max_prompt_chars: int = 1200
     max_reference_chars: int = 900
     max_output_chars: int = 100  # of a predicted output
@@ -41,10 +44,13 @@ class DraftConfig:
     most_tests: int = 12
     retrieve: RetrieveConfig = RetrieveConfig()
 
+    def allows(self, licence: str) -> bool:
+        return not self.licences or any(fnmatchcase(licence.casefold(), known.casefold()) for known in self.licences)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Rejection:
-    """A sample that gave no task. `check` is material, oracle, reference, wrong, unique, form, quote or llm."""
+    """A sample that gave no task. `check` is material, licence, oracle, reference, wrong, unique, form, quote or llm."""
 
     index: int
     type: str
@@ -73,7 +79,7 @@ class SynthesisEnv:
     calls: dict[str, asyncio.Future[list[Trial]]] = field(default_factory=dict, repr=False)  # likewise
     named: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)  # by concept id: see `choice.py`
     _words: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)
-    _licences: dict[str, str] = field(default_factory=dict, repr=False)
+    _cited: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False)  # (licence, date) by source id
 
     @cached_property
     def web(self) -> Web:
@@ -146,14 +152,25 @@ class SynthesisEnv:
         return list(dict.fromkeys(found))
 
     def remember(self, page: Page) -> None:
-        """Keep the licence of a page that spans will cite."""
-        self._licences[page.source.id] = page.source.licence
+        """Keep the licence and the date of a page that spans will cite."""
+        self._cited[page.source.id] = page.source.licence, _date(page.source)
 
     def licence(self, span: SourceSpan) -> str:
-        if span.source not in self._licences:
+        return self._citation(span)[0]
+
+    def date(self, span: SourceSpan) -> str:
+        """The day its source was fetched, "" for a document on this machine."""
+        return self._citation(span)[1]
+
+    def _citation(self, span: SourceSpan) -> tuple[str, str]:
+        if span.source not in self._cited:
             found = self.graph.store.sources([span.source])
-            self._licences[span.source] = found[0].licence if found else "unknown"
-        return self._licences[span.source]
+            self._cited[span.source] = (found[0].licence, _date(found[0])) if found else ("unknown", "")
+        return self._cited[span.source]
+
+
+def _date(source: Source) -> str:
+    return source.retrieved_at[:10] if source.url.startswith("http") else ""
 
 
 def rng_of(sample: Sample, purpose: str = "") -> random.Random:
@@ -177,11 +194,20 @@ def build_task(
     wrong: Sequence[str],
     spans: Sequence[SourceSpan],
     author: str = PROGRAMMATIC,
+    images: Sequence[Image] = (),
+    hints: Mapping[str, float] | None = None,
+    most_chars: int = 0,
 ) -> Task | Rejection:
-    """The task of a sample, or a Rejection when it would be too long, untraceable or without a wrong answer."""
+    """The task of a sample, or a Rejection when it would be too long, untraceable, not licensed or without a wrong answer.
+
+    hints: figures about it for whoever filters or plots; most_chars: of the prompt, where it may be longer than usual.
+    """
     wrong = [answer for answer in dict.fromkeys(wrong) if answer != reference]
-    if len(prompt) > env.config.max_prompt_chars:
-        return reject(sample, "form", f"the prompt has {len(prompt)} characters, over {env.config.max_prompt_chars}")
+    most_chars = most_chars or env.config.max_prompt_chars
+    if len(prompt) > most_chars:
+        return reject(sample, "form", f"the prompt has {len(prompt)} characters, over {most_chars}")
+    if refused := sorted({env.licence(span) for span in spans if not env.config.allows(env.licence(span))}):
+        return reject(sample, "licence", f"{', '.join(refused)}: not among [synthesize.limits] licences")
     if not spans:
         return reject(sample, "material", f"no source span supports a task about {concepts[0].name!r}")
     if not wrong:
@@ -200,12 +226,17 @@ def build_task(
             spans=tuple(spans),
             licences=tuple(env.licence(span) for span in spans),
             author=author,
+            dates=tuple(env.date(span) for span in spans),
             seed=sample.seed,
             index=sample.index,
         ),
-        difficulty={
+        scope=sample.scope,
+        difficulty=sample.difficulty,
+        hints={
             "prompt_chars": len(prompt),
             "reference_chars": len(reference),
             "level": env.graph.level(sample.concept),
+            **(hints or {}),
         },
+        images=tuple(images),
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from kgsynth.concept import content_id, name_key
 from kgsynth.sample import Sample
+from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.env import WORD, Rejection, SynthesisEnv, answered, build_task, reject
 from kgsynth.synthesize.material import Material, Sentence
 from kgsynth.task import Task, VerifierSpec
@@ -119,3 +120,14 @@ def _wrong_terms(gap: Gap, sentence: Sentence, env: SynthesisEnv) -> list[str]:
     words = {w for w in env.page_words(sentence.page) if w.isalpha() and len(w) >= 4} - COMMON
     pool = words - {gap.term.casefold()}
     return sorted(pool, key=lambda word: (abs(len(word) - len(gap.term)), word))[:3]
+
+
+register(
+    TaskType(
+        name="cloze",
+        area="knowledge",
+        why="The answer is the source's own term; no other term of the graph or the page fits the blank.",
+        capacity=capacity,
+        draft=draft,
+    )
+)

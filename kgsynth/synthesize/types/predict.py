@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from kgsynth.concept import content_id
 from kgsynth.sample import Sample
+from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject, rng_of
 from kgsynth.synthesize.material import Material
 from kgsynth.synthesize.oracle import Trial, known_calls
@@ -234,3 +235,14 @@ def _text_misses(value: str) -> Iterator[str]:
     yield value + value[-1]
     yield repr(value)
     yield value.swapcase()
+
+
+register(
+    TaskType(
+        name="predict",
+        area="coding",
+        why="The answer is what running the session printed, twice.",
+        capacity=capacity,
+        draft=draft,
+    )
+)

@@ -19,6 +19,7 @@ from functools import lru_cache
 from kgsynth.concept import Concept, content_id, name_key
 from kgsynth.retrieve import is_about
 from kgsynth.sample import Sample
+from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject, rng_of
 from kgsynth.synthesize.material import Material
 from kgsynth.task import Task, VerifierSpec
@@ -141,3 +142,14 @@ def _near(concept: Concept, env: SynthesisEnv) -> set[str]:
     parents = graph.parents(concept)
     uncles = [uncle for p in parents for grandparent in graph.parents(p) for uncle in graph.children(grandparent)]
     return {c.id for member in (*parents, *uncles) for c in graph.children(member)} | {u.id for u in uncles}
+
+
+register(
+    TaskType(
+        name="choice",
+        area="knowledge",
+        why="Exactly one option lies below (above) the concept in the graph; no source relates the others to it.",
+        capacity=capacity,
+        draft=draft,
+    )
+)

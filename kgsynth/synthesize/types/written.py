@@ -19,6 +19,7 @@ from kgsynth.llm import Question
 from kgsynth.llm.questions import quoted
 from kgsynth.retrieve import Context, Insufficient, Passage, retrieve
 from kgsynth.sample import Sample
+from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject, rng_of
 from kgsynth.synthesize.material import Material
 from kgsynth.task import Task, VerifierSpec
@@ -158,3 +159,15 @@ def _scored(sample: Sample, reply: WrittenTask, answer: str) -> tuple[VerifierSp
         {"value": answer} if reply.type == "literal" else {"answers": [answer, *(a.strip() for a in reply.aliases)]}
     )
     return VerifierSpec(name=reply.type, params=params), FORMS[reply.type], answer, [w.strip() for w in reply.wrong]
+
+
+register(
+    TaskType(
+        name="written",
+        area="knowledge",
+        why="The words that prove the answer stand in the cited passage, and an exact verifier compares.",
+        capacity=capacity,
+        draft=draft,
+        uses_model=True,
+    )
+)

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from kgsynth.concept import Concept, SourceSpan, content_id
 from kgsynth.sample import Sample
+from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject, rng_of
 from kgsynth.synthesize.inputs import likely_kinds
 from kgsynth.synthesize.material import Material, PageFunction
@@ -245,3 +246,14 @@ def _echoed(trial: Trial) -> set[int]:
 
 def _plain(trial: Trial) -> str:
     return repr(decode(trial.outcome.value))
+
+
+register(
+    TaskType(
+        name="implement",
+        area="coding",
+        why="Hidden tests are outputs of the documented function itself, compared outside the sandbox.",
+        capacity=capacity,
+        draft=draft,
+    )
+)
