@@ -23,6 +23,7 @@ from kgsynth.web import Page, SearchProvider
 from kgsynth.web.read import Reader
 
 if TYPE_CHECKING:
+    from kgsynth.synthesize.library import Library
     from kgsynth.synthesize.material import Material
     from kgsynth.synthesize.oracle import Probe, Trial
 
@@ -84,6 +85,13 @@ class SynthesisEnv:
     @cached_property
     def web(self) -> Web:
         return Web(search=self.search, reader=self.reader)
+
+    @cached_property
+    def library(self) -> Library:
+        """Every page that the survey has read, each text once."""
+        from kgsynth.synthesize.library import Library
+
+        return Library.of((self.material or {}).values())
 
     @cached_property
     def concepts(self) -> list[Concept]:
