@@ -77,8 +77,8 @@ class CorpusSearch:
         self.vectors = vectors
         self.candidates = candidates
         title_tokens = [tokens(d.title) for d in documents]
-        self._titles = _Bm25(title_tokens)
-        self._texts = _Bm25([t * 3 + tokens(d.text) for t, d in zip(title_tokens, documents, strict=True)])
+        self._titles = Bm25(title_tokens)
+        self._texts = Bm25([t * 3 + tokens(d.text) for t, d in zip(title_tokens, documents, strict=True)])
         self._by_title: dict[str, list[int]] = {}
         self._by_alias: dict[str, list[int]] = {}
         for i, document in enumerate(documents):
@@ -120,7 +120,9 @@ class CorpusSearch:
         return [pool[j] for j in order[: self.candidates]]
 
 
-class _Bm25:
+class Bm25:
+    """Okapi BM25 over lists of terms, as Lucene computes it."""
+
     def __init__(self, texts: list[list[str]]) -> None:
         import bm25s
 
