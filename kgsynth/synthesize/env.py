@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kgsynth.concept import Concept, Source, SourceSpan, content_id, name_key
 from kgsynth.embed import Embedder
@@ -40,6 +40,7 @@ class DraftConfig:
     context_tokens: tuple[int, ...] = (8_000, 16_000, 32_000)  # lengths of long prompts, at four characters a token
     max_prompt_chars: int = 1200
     max_reference_chars: int = 900
+    max_code_chars: int = 2400  # of library code that a repair, complete or translate task shows or asks for
     max_output_chars: int = 100  # of a predicted output
     least_tests: int = 8  # hidden tests of an implement task
     most_tests: int = 12
@@ -78,6 +79,8 @@ class SynthesisEnv:
     material: dict[str, Material] | None = None  # filled by the survey
     probes: dict[str, asyncio.Future[Probe]] = field(default_factory=dict, repr=False)  # by dotted function name
     calls: dict[str, asyncio.Future[list[Trial]]] = field(default_factory=dict, repr=False)  # likewise
+    ported: dict[str, asyncio.Future[Any]] = field(default_factory=dict, repr=False)  # see `types/translate.py`
+    library: dict[str, Any] = field(default_factory=dict, repr=False)  # see `library.py`
     named: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)  # by concept id: see `choice.py`
     _words: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)
     _cited: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False)  # (licence, date) by source id
