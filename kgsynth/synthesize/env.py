@@ -23,7 +23,7 @@ from kgsynth.web import Page, SearchProvider
 from kgsynth.web.read import Reader
 
 if TYPE_CHECKING:
-    from kgsynth.synthesize.library import Library
+    from kgsynth.synthesize.shelf import Library
     from kgsynth.synthesize.material import Material
     from kgsynth.synthesize.oracle import Probe, Trial
 
@@ -90,9 +90,9 @@ class SynthesisEnv:
         return Web(search=self.search, reader=self.reader)
 
     @cached_property
-    def library(self) -> Library:
+    def shelf(self) -> Library:
         """Every page that the survey has read, each text once."""
-        from kgsynth.synthesize.library import Library
+        from kgsynth.synthesize.shelf import Library
 
         return Library.of((self.material or {}).values())
 

@@ -18,7 +18,7 @@ from kgsynth.retrieve import is_about
 from kgsynth.sample import Sample
 from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject, rng_of
-from kgsynth.synthesize.library import WORD, Document, Library
+from kgsynth.synthesize.shelf import WORD, Document, Library
 from kgsynth.synthesize.material import Material
 from kgsynth.synthesize.types.choice import CODE
 from kgsynth.synthesize.types.cloze import COMMON
@@ -84,13 +84,13 @@ def capacity(material: Material, env: SynthesisEnv) -> int:
 
 async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task | Rejection:
     if not (lengths := _lengths(env)):
-        return reject(sample, "material", f"all pages together have {env.library.chars} characters; no length fits")
+        return reject(sample, "material", f"all pages together have {env.shelf.chars} characters; no length fits")
     words = sorted(_words(material, env), key=lambda w: content_id("scattered", str(sample.seed), w))
     if sample.variant >= len(words):
         return reject(sample, "material", f"{len(words)} words of {material.concept.name!r} stand in enough documents")
     tokens = rng_of(sample, "length").choice(lengths)
     for attempt in range(TRIES):
-        context = _arranged(words[sample.variant], tokens, env.library, rng_of(sample, f"shelf {attempt}"))
+        context = _arranged(words[sample.variant], tokens, env.shelf, rng_of(sample, f"shelf {attempt}"))
         answer = context.answer(sample.difficulty)
         if not any(context.answer(sample.difficulty, *run) == answer for run in context.quarters()):
             return _task(sample, env, material, context, tokens)
@@ -99,16 +99,16 @@ async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task |
 
 def _lengths(env: SynthesisEnv) -> list[int]:
     """The configured lengths, in tokens, that the pages can fill twice: needles are few, and others must be left."""
-    return [tokens for tokens in env.config.context_tokens if 2 * tokens * CHARS_PER_TOKEN <= env.library.chars]
+    return [tokens for tokens in env.config.context_tokens if 2 * tokens * CHARS_PER_TOKEN <= env.shelf.chars]
 
 
 def _words(material: Material, env: SynthesisEnv) -> list[str]:
     """Words of the concept's names, and of code in the pages about it, that stand in enough documents and not in too many."""
-    concept, holding = material.concept, env.library.holding
+    concept, holding = material.concept, env.shelf.holding
     own = [page for page in material.pages if is_about(concept, Hit(url=page.url, title=page.title))]
     marked = [code for page in own for code in CODE.findall(page.source.text)]
     words = {word for text in (concept.name, *concept.aliases, *marked) for word in WORD.findall(text)}
-    most = max(NEEDLES[-1], len(env.library.documents) // 8)
+    most = max(NEEDLES[-1], len(env.shelf.documents) // 8)
     rare = (word for word in words if NEEDLES[-1] <= len(holding.get(word, ())) <= most)
     return sorted(w for w in rare if len(w) >= LEAST_WORD and w.casefold() not in COMMON and not w.isdigit())
 
