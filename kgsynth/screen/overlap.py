@@ -1,0 +1,199 @@
+"""How much of a benchmark's item is in a task, or of a task in an item, by four measures; the first that speaks is told.
+
+    verbatim    share of the words that stand in runs of n words which both have (n = 13 as in Brown et al. 2020, GPT-3;
+                a third of the item's words for shorter ones); 70 % of n-grams is the rule of Chowdhery et al. 2022, PaLM
+    reordered   the same share over shingles that know no order of sentences, lines and options
+    renumbered  the same with every number taken for the same one
+    run         words in a row that both have, however long the rest: 50 as in Lee et al. 2022, "Deduplicating training data"
+    embedding   cosine of the two, where they share rare words too: a paraphrase
+
+What tasks of a type have in common, and what many items of a benchmark have in common, says nothing: it does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kgsynth.embed import Embedder
+from kgsynth.screen.benchmark import Item
+from kgsynth.screen.postings import Floats, Postings, Templates, without
+from kgsynth.screen.text import NUMBER, WORD, Hashes, runs, shingles, stems, word_hashes
+
+MEASURES = ("verbatim", "reordered", "renumbered", "run", "embedding")  # the surest first
+GRAM = 13  # words
+COMMON_GRAM = 10  # items; what more have is a template (Brown et al. 2020)
+LEAST = 8.0  # weight of shingles under which a text must be found whole: a few words are found anywhere
+WINDOW, STEP = 1200, 600  # words of a long text that are looked at together
+CANDIDATES = 3  # items to embed
+SOLUTION_WORDS = 20  # the least of a solution that is compared
+RARE = 0.4  # share of the smaller text's weight of stems that a paraphrase has in common
+QUOTED = 300  # characters of shared text that are told
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overlap:
+    """A task and an item: by which measure, how much, and the words they share."""
+
+    item: Item
+    measure: str
+    value: float
+    shared: str
+
+    def evidence(self) -> dict[str, Any]:
+        return {
+            "benchmark": self.item.benchmark, "index": self.item.index, "part": self.item.part,
+            "measure": self.measure, "value": round(self.value, 4), "shared": self.shared[:QUOTED],
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """See ScreenConfig."""
+
+    overlap: float
+    renumbered: float
+    run: int
+    similar: float
+
+
+class Benchmarks:
+    """All items, indexed once; asked for every task."""
+
+    def __init__(self, items: Sequence[Item], limits: Limits, embedder: Embedder | None) -> None:
+        self._items = [item for item in items if item.part == "question" or is_long(item.text)]
+        self._limits, self._embedder = limits, embedder
+        texts = [item.text for item in self._items]
+        self._exact = Postings([shingles(text) for text in texts])
+        self._loose = Postings([shingles(text, numbers=False) for text in texts])
+        self._grams = Postings([_grams(text) for text in texts], most=COMMON_GRAM)
+        self._stems = Postings([stems(text) for text in texts])
+        self._templates = Templates()
+        self._masses: dict[str, tuple[Floats, Floats]] = {}  # of items, without a type's template
+        self._vectors: dict[int, np.ndarray] = {}
+
+    def add(self, kind: str, text: str) -> None:
+        """A task of that type is kept: what it shares with others of its type is its template."""
+        head = text[:4000]
+        seen = np.unique(np.concatenate([shingles(head), shingles(head, numbers=False), _grams(head)]))
+        if self._templates.add(kind, seen):
+            self._masses.pop(kind, None)
+
+    def worst(self, kind: str, texts: Sequence[str]) -> Overlap | None:
+        """The strongest overlap of any of a task's texts with any item, or None. Depends on the tasks added so far."""
+        if not self._items:
+            return None
+        found = (over for text in texts for part in _windows(text) if (over := self._of(kind, part)))
+        return max(found, key=lambda over: (-MEASURES.index(over.measure), over.value), default=None)
+
+    def _of(self, kind: str, text: str) -> Overlap | None:
+        at, value = self._best(kind, text, self._exact, numbers=True)
+        if value >= self._limits.overlap:
+            return self._ordered(at, value, text)
+        at, value = self._best(kind, text, self._loose, numbers=False)
+        if value >= self._limits.renumbered and NUMBER.search(text):
+            return self._told(at, "renumbered", value, text)
+        return self._long_run(kind, text) or self._paraphrased(kind, text)
+
+    def _best(self, kind: str, text: str, postings: Postings, *, numbers: bool) -> tuple[int, float]:
+        """The item that is most alike, and by how much: the share of the smaller one, of both where both are small."""
+        template = self._templates.of(kind)
+        own = without(shingles(text, numbers=numbers), template)
+        shared, mass, weight = postings.shared(own), self._mass(kind, numbers), postings.weight(own)
+        of_item = np.divide(shared, mass, out=np.zeros_like(shared), where=mass > 1e-9)
+        of_task = shared / max(weight, 1e-9)
+        both = np.minimum(of_item, of_task)
+        share = np.maximum(np.where(mass >= LEAST, of_item, both), of_task if weight >= LEAST else both)
+        at = int(np.argmax(share))
+        return at, float(share[at])
+
+    def _mass(self, kind: str, numbers: bool) -> Floats:
+        """Of every item, the weight of what is not of the template."""
+        if kind not in self._masses:
+            template = self._templates.of(kind)
+            self._masses[kind] = (
+                self._exact.mass - self._exact.shared(template), self._loose.mass - self._loose.shared(template),
+            )  # fmt: skip
+        return self._masses[kind][0 if numbers else 1]
+
+    def _ordered(self, at: int, value: float, text: str) -> Overlap:
+        covered, longest = _covered(word_hashes(self._items[at].text), word_hashes(text))
+        if covered >= self._limits.overlap:
+            return Overlap(item=self._items[at], measure="verbatim", value=covered, shared=_quoted(text, longest))
+        return self._told(at, "reordered", value, text)
+
+    def _long_run(self, kind: str, text: str) -> Overlap | None:
+        shared = self._grams.shared(without(_grams(text), self._templates.of(kind)))
+        at = int(np.argmax(shared))
+        if shared[at] < max(1, self._limits.run - GRAM + 1):
+            return None
+        return self._told(at, "run", float(shared[at] + GRAM - 1), text)
+
+    def _paraphrased(self, kind: str, text: str) -> Overlap | None:
+        if self._embedder is None or not self._limits.similar:
+            return None
+        own = stems(text)
+        smaller = np.minimum(self._stems.mass, self._stems.weight(own))
+        share = self._stems.shared(own) / np.maximum(smaller, 1.0)
+        likely = [int(at) for at in np.argsort(-share, kind="stable")[:CANDIDATES] if share[at] >= RARE]
+        if not likely:
+            return None
+        cosines = self._embedded(likely) @ self._embedder.embed([text])[0]
+        best = int(np.argmax(cosines))
+        if cosines[best] < self._limits.similar:
+            return None
+        return self._told(likely[best], "embedding", float(cosines[best]), text)
+
+    def _embedded(self, rows: list[int]) -> np.ndarray:
+        assert self._embedder is not None
+        if new := [row for row in rows if row not in self._vectors]:
+            vectors = self._embedder.embed([self._items[row].text for row in new])
+            self._vectors.update(zip(new, vectors, strict=True))
+        return np.stack([self._vectors[row] for row in rows])
+
+    def _told(self, at: int, measure: str, value: float, text: str) -> Overlap:
+        longest = _covered(word_hashes(self._items[at].text), word_hashes(text))[1]
+        return Overlap(item=self._items[at], measure=measure, value=value, shared=_quoted(text, longest))
+
+
+def is_long(text: str) -> bool:
+    """Whether a solution has enough words to be told from others."""
+    return len(WORD.findall(text)) >= SOLUTION_WORDS
+
+
+def _grams(text: str) -> Hashes:
+    hashes = word_hashes(text)
+    return np.unique(runs(hashes, GRAM)) if len(hashes) >= GRAM else np.zeros(0, np.uint64)
+
+
+def _windows(text: str) -> Iterator[str]:
+    """The text, or overlapping parts of a long one."""
+    ends = [match.end() for match in WORD.finditer(text)]
+    if len(ends) <= WINDOW:
+        yield text
+        return
+    for start in range(0, len(ends) - STEP, STEP):
+        yield text[ends[start - 1] if start else 0 : ends[min(start + WINDOW, len(ends)) - 1]]
+
+
+def _covered(item: Hashes, text: Hashes) -> tuple[float, tuple[int, int]]:
+    """(share of the shorter one's words inside runs that both have, the longest such run as words of the text)."""
+    shorter = min(len(item), len(text))
+    n = max(1, min(GRAM, max(shorter // 3, min(3, shorter))))
+    hits = np.isin(runs(text, n), runs(item, n))
+    marked = np.zeros(len(text) + 1, bool)
+    for at in np.flatnonzero(hits):
+        marked[at : at + n] = True
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], marked]).astype(np.int8)))
+    spans = list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=False))
+    longest = max(spans, key=lambda span: span[1] - span[0], default=(0, 0))
+    return min(1.0, float(marked.sum()) / max(shorter, 1)), longest
+
+
+def _quoted(text: str, span: tuple[int, int]) -> str:
+    """These words of the text, as they stand there."""
+    found = [match.span() for match in WORD.finditer(text)][span[0] : span[1]]
+    return " ".join(text[found[0][0] : found[-1][1]].split()) if found else ""
