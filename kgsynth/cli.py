@@ -18,6 +18,7 @@ from kgsynth import __version__
 from kgsynth.attack_cli import add_attack_command
 from kgsynth.dedup_cli import add_dedup_command
 from kgsynth.errors import KgsynthError
+from kgsynth.export_cli import add_export_commands
 from kgsynth.feedback_cli import add_feedback_command
 from kgsynth.graph_cli import add_graph_commands
 from kgsynth.neo4j_cli import add_neo4j_commands
@@ -187,6 +188,7 @@ COMMANDS: list[Callable[[Any], None]] = [
     add_view_command,
     add_verify_command,
     add_attack_command,
+    add_export_commands,
 ]
 
 

@@ -41,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
     "screen": BASE | {"task", "embed", "nearest"},
     "consensus": BASE | {"task", "verifiers", "sandbox", "llm", "web", "retrieve", "ledger"},
     "calibrate": BASE | {"task", "verifiers", "sandbox", "threads", "run", "llm"},
-    "export": BASE | {"task", "verifiers", "sandbox"},
+    "export": BASE | {"task", "verifiers", "sandbox", "mutate"},
     "rephrase": BASE | {"web", "llm", "embed", "retrieve", "ledger", "run"},
     "sample": BASE | {"store", "graph", "task"},
     "retrieve": BASE | {"store", "graph", "web", "sample", "embed"},

@@ -1,0 +1,57 @@
+"""The pictures of tasks as PNG files: what a policy sees instead of the documents that draw them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+
+from kgsynth.concept import content_id
+from kgsynth.errors import VerifierError
+from kgsynth.export.staging import Staging
+from kgsynth.sandbox import Sandbox
+from kgsynth.task import Image, Task
+
+FOLDER = ".pictures"  # kept from run to run until the export is whole
+
+
+class Pictures:
+    """Renders each picture once. `open_box` is called when the first has to be rendered."""
+
+    def __init__(self, staging: Staging, open_box: Callable[[], Sandbox]) -> None:
+        self._staging, self._open = staging, open_box
+        self._sandbox: Sandbox | None = None
+
+    def of(self, task: Task) -> list[bytes]:
+        """PNG files, in order. Raises SandboxError when nothing can be rendered here, VerifierError for a bad document."""
+        return [self._png(image) for image in task.images]
+
+    def _png(self, image: Image) -> bytes:
+        name = f"{FOLDER}/{content_id('i', image.source, f'{image.width}x{image.height}')}.png"
+        if self._staging.has(name):
+            return (self._staging.path / name).read_bytes()
+        self._sandbox = self._sandbox or self._open()
+        png = render_png(image, self._sandbox)
+        self._staging.put(name, png)
+        return png
+
+    def close(self) -> None:
+        """Close the sandbox. Rendered files stay, for the next run."""
+        if self._sandbox:
+            self._sandbox.close()
+
+    def forget(self) -> None:
+        """Throw the rendered files away: they are in the export now."""
+        shutil.rmtree(self._staging.path / FOLDER, ignore_errors=True)
+
+
+def render_png(image: Image, sandbox: Sandbox) -> bytes:
+    """A picture on white, as a PNG file. Raises VerifierError when the document cannot be shown, SandboxError as `render`."""
+    import numpy as np
+
+    from kgsynth.verifiers.pictures.distance import encode, over
+    from kgsynth.verifiers.pictures.render import render
+
+    seen = render(image.source, image.format, image.width, image.height, sandbox)
+    if seen.failed:
+        raise VerifierError(f"a picture of a task cannot be rendered ({seen.failed}); it begins {image.source[:80]!r}")
+    return encode(np.rint(over(seen.pixels, 1.0) * 255).astype(np.uint8))
