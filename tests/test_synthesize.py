@@ -11,18 +11,14 @@ import statistics
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kgsynth.concept import Concept, Source
+from kgsynth.concept import Concept
 from kgsynth.embed import open_embedder
 from kgsynth.errors import ConfigError
 from kgsynth.graph import ConceptGraph
 from kgsynth.llm.offline import OfflineExtractive
-from kgsynth.llm.openai import LLMConfig, OpenAIChat
-from kgsynth.retrieve import Context, Insufficient, RetrieveConfig, Web, retrieve
 from kgsynth.sample import Sample, SampleConfig, plan
 from kgsynth.sandbox import Sandbox
 from kgsynth.store.embedded import EmbeddedStore
@@ -35,15 +31,12 @@ from kgsynth.synthesize.stdlib import dotted_name, function_named, functions_of,
 from kgsynth.synthesize.types.choice import _words, distractors, relations, unrelated
 from kgsynth.synthesize.types.implement import _always_echoed, _echoed, choose_tests, wrong_sources
 from kgsynth.synthesize.types.predict import _copied, near_misses, same_output
-from kgsynth.synthesize.types.written import WrittenTask
 from kgsynth.task import Task
 from kgsynth.validate import validate
 from kgsynth.verifiers import verify
 from kgsynth.verifiers.code.values import encode
-from kgsynth.web import Fetched, Hit
 from kgsynth.web.corpus import Corpus, CorpusConfig, open_corpus
 from kgsynth.web.read import Reader
-from tests.fake_openai import FakeOpenAI
 
 TYPES = ("implement", "predict", "cloze", "choice")
 MODULES = {"algorithms": ("heapq", "bisect"), "text": ("textwrap", "string"), "numbers": ("statistics", "operator")}
@@ -478,139 +471,6 @@ def test_near_misses_are_wrong(value: str) -> None:
     misses = near_misses(value, random.Random(0))
     assert misses
     assert not any(same_output(miss, value) for miss in misses)
-
-
-# --------------------------------------------------------------------------------------------------------- retrieval
-
-
-def test_retrieval_quotes_with_licences_or_says_insufficient(corpus: Corpus) -> None:
-    async def work() -> tuple[Context | Insufficient, Context | Insufficient]:
-        graph = await grown(corpus)
-        web = Web(search=corpus, reader=Reader(corpus))
-        merge = next(c for c in graph if c.name == "heapq.merge")
-        unknown = Concept(name="zyxwv qqq", domain="none")
-        found = await retrieve(merge, graph, (), web, RetrieveConfig())
-        graph.add(unknown)
-        return found, await retrieve(unknown, graph, (), web, RetrieveConfig())
-
-    found, missing = asyncio.run(work())
-    assert isinstance(found, Context)
-    assert "sorted" in found.passages[0].span.text
-    assert found.passages[0].licence == "PSF-2.0"
-    assert [a.name for a in found.ancestors] == ["heapq", "algorithms modules", "the library"]
-    assert isinstance(missing, Insufficient)
-    assert missing.queries[0] == "zyxwv qqq"
-
-
-# ------------------------------------------------------------------------------------------------- written by a model
-
-TEXT = "Heron's method computes square roots. It was described by Heron of Alexandria in the first century. " * 2
-
-
-class OnePage:
-    """A web of one page."""
-
-    name = "one page"
-
-    async def search(self, query: str, k: int) -> list[Hit]:
-        return [Hit(url="https://example.org/heron", title="Heron's method")]
-
-    async def fetch(self, url: str) -> Fetched:
-        return Fetched(
-            url=url, body=f"# Heron's method\n\n{TEXT}".encode(), content_type="text/markdown", licence="CC0-1.0"
-        )
-
-
-GOOD = WrittenTask(
-    type="text",
-    question="Who described the method for square roots that is named after him?",
-    answer="Heron of Alexandria",
-    aliases=["Hero of Alexandria"],
-    wrong=["Isaac Newton", "Archimedes of Syracuse", "Euclid"],
-    passage=0,
-    quote="It was described by Heron of Alexandria in the first century.",
-)
-
-
-def write(reply: WrittenTask | str, sandbox: Sandbox, folder: Path) -> tuple[Task | Rejection, list[dict[str, Any]]]:
-    """What becomes of a model's reply, and the messages it was sent."""
-
-    async def work(llm: OpenAIChat) -> Task | Rejection:
-        graph = ConceptGraph(EmbeddedStore(":memory:"))
-        source = Source(url="https://example.org/heron", title="Heron's method", text=TEXT, licence="CC0-1.0")
-        root = graph.add(Concept(name="numerical methods", domain="maths"))
-        concept = Concept(name="Heron's method", domain="maths")
-        graph.add(concept, [root], spans=[source.span(0, 30)], sources=[source])
-        env = SynthesisEnv(graph=graph, search=OnePage(), reader=Reader(OnePage()), llm=llm, sandbox=sandbox)
-        sample = Sample(
-            index=0,
-            seed=0,
-            type="written",
-            domain="maths",
-            granularity="atomic",
-            concept=concept.id,
-            related=(root.id,),
-        )
-        try:
-            return await draft(sample, env)
-        finally:
-            await llm.close()
-
-    with FakeOpenAI(lambda _: reply if isinstance(reply, str) else reply.model_dump()) as server:
-        llm = OpenAIChat(LLMConfig(kind="openai", model="fake", base_url=server.url, cache=False), folder)
-        return asyncio.run(work(llm)), server.requests
-
-
-def test_a_written_task_is_checked_and_validated(sandbox: Sandbox, tmp_path: Path) -> None:
-    task, requests = write(GOOD, sandbox, tmp_path)
-    assert isinstance(task, Task)
-    validate(task, sandbox)
-    assert task.provenance.author == "openai:fake"
-    assert task.provenance.licences == ("CC0-1.0",)
-    assert task.provenance.spans[0].text == GOOD.quote
-    assert verify("<answer>hero of alexandria</answer>", task, sandbox).score == 1
-    asked = requests[0]["messages"][-1]["content"]
-    assert '<passage number="0"' in asked
-    assert "numerical methods > Heron's method" in asked
-
-
-def test_a_written_choice_and_literal_validate(sandbox: Sandbox, tmp_path: Path) -> None:
-    changes = {"choice": {}, "literal": {"question": "What is len('square') * 2 in Python?", "answer": "12"}}
-    for kind, change in changes.items():
-        task, _ = write(GOOD.model_copy(update={"type": kind, **change}), sandbox, tmp_path / kind)
-        assert isinstance(task, Task)
-        validate(task, sandbox)
-
-
-@pytest.mark.parametrize(
-    ("change", "check"),
-    [
-        ({"quote": "It was described by Hero of Alexandria in the first century."}, "quote"),
-        ({"passage": 7}, "quote"),
-        ({"quote": "Heron's method computes square roots."}, "quote"),
-        ({"question": "Was it Heron of Alexandria who described the method for roots?"}, "unique"),
-        ({"wrong": ["hero of alexandria", "Euclid", "Newton"]}, "wrong"),
-    ],
-)
-def test_a_written_task_without_proof_is_rejected(
-    change: dict[str, object], check: str, sandbox: Sandbox, tmp_path: Path
-) -> None:
-    made, _ = write(GOOD.model_copy(update=change), sandbox, tmp_path)
-    assert isinstance(made, Rejection)
-    assert made.check == check
-
-
-def test_no_model_or_no_usable_reply_is_a_rejection(corpus: Corpus, sandbox: Sandbox, tmp_path: Path) -> None:
-    made, _ = write("I would rather not.", sandbox, tmp_path)
-    assert isinstance(made, Rejection)
-    assert made.check == "llm"
-
-    async def offline() -> int:
-        env = await make_env(corpus, sandbox)
-        capacity = await survey(env)
-        return sum(capacity("written", concept) for concept in env.graph)
-
-    assert asyncio.run(offline()) == 0
 
 
 def test_names_that_tell_the_relation_come_last(corpus: Corpus, sandbox: Sandbox) -> None:
