@@ -17,7 +17,7 @@
     │   └── StateError         what code left in a box cannot be copied: its own doing
     ├── VerifierError      a verifier is unknown or misused
     ├── TaskError          a task or task file is malformed
-    │   └── ValidationError    a task failed its triad; `.check` says which part
+    │   └── ValidationError    a task failed a check of `kgsynth.validate`; `.check` says which
     ├── ViewError          the graph's page cannot be shown
     └── RunError           a run folder is in use, torn or from another configuration
 
@@ -114,7 +114,7 @@ class TaskError(KgsynthError):
 
 
 class ValidationError(TaskError):
-    """A task failed validation. `check` is the part that failed: oracle, empty, wrong, unique, form."""
+    """A task failed validation. `check` is the part that failed: form, leak, unique, oracle, empty, trivial or wrong."""
 
     def __init__(self, check: str, message: str) -> None:
         self.check = check
