@@ -74,6 +74,7 @@ OPEN = {
     "export_cli",
     "calibrate_cli",
     "rephrase_cli",
+    "screen_cli",
     "recipe",
     "graph_cli",
     "neo4j_cli",

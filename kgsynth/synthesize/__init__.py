@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from kgsynth.concept import Concept
 from kgsynth.errors import ConfigError, VerifierError
-from kgsynth.sample import Capacity, Sample
+from kgsynth.sample import Sample, Supply
 from kgsynth.synthesize import types
 from kgsynth.synthesize.env import DraftConfig, Rejection, SynthesisEnv
 from kgsynth.synthesize.material import Material
@@ -53,8 +53,8 @@ def register(task_type: TaskType) -> None:
     TYPES[task_type.name] = task_type
 
 
-async def survey(env: SynthesisEnv) -> Capacity:
-    """Read every concept's pages, once, and say how many tasks of a type a concept's material can give."""
+async def survey(env: SynthesisEnv) -> Supply:
+    """Read every concept's pages, once, and say what the types offer and how many tasks a concept's material can give."""
     if env.material is None:
         env.material = await survey_material(env)
     material = env.material
@@ -62,7 +62,12 @@ async def survey(env: SynthesisEnv) -> Capacity:
     def capacity(kind: str, concept: Concept) -> int:
         return task_type(kind).capacity(material[concept.id], env)
 
-    return capacity
+    return Supply(
+        capacity=capacity,
+        scopes={name: found.scopes for name, found in TYPES.items()},
+        difficulties={name: found.difficulties for name, found in TYPES.items()},
+        sources={concept: found.pages[0].source.id for concept, found in material.items() if found.pages},
+    )
 
 
 async def draft(sample: Sample, env: SynthesisEnv) -> Task | Rejection:
