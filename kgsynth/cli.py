@@ -22,6 +22,7 @@ from kgsynth.export_cli import add_export_commands
 from kgsynth.feedback_cli import add_feedback_command
 from kgsynth.graph_cli import add_graph_commands
 from kgsynth.neo4j_cli import add_neo4j_commands
+from kgsynth.screen_cli import add_screen_command
 from kgsynth.verify_cli import add_verify_command
 from kgsynth.view.command import add_view_command
 
@@ -188,6 +189,7 @@ COMMANDS: list[Callable[[Any], None]] = [
     add_view_command,
     add_verify_command,
     add_attack_command,
+    add_screen_command,
     add_export_commands,
 ]
 

@@ -18,11 +18,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgsynth.embed import Embedder
 from kgsynth.nearest import Nearest
 from kgsynth.screen.postings import Templates, both
-from kgsynth.screen.text import Hashes, content, word_hash
+from kgsynth.screen.text import Hashes, content, telling, word_hash
 from kgsynth.task import Task
 
 PERMUTATIONS = 64
@@ -46,10 +47,10 @@ class Asked:
     text: str
     words: Hashes  # of single tokens and pairs of them
     chars: Hashes  # of five characters
-    telling: frozenset[str]  # numbers and names of code
+    telling: frozenset[str]  # numbers, literals and names of code: what no embedding tells apart
     options: frozenset[str]
     answers: frozenset[str]  # any spelling of the right one
-    concepts: frozenset[str]
+    concept: str  # that is tested
 
 
 def asked(task: Task, where: str = "this set") -> Asked:
@@ -67,10 +68,10 @@ def asked(task: Task, where: str = "this set") -> Asked:
         text=text,
         words=_hashes([*tokens, *(f"{a} {b}" for a, b in pairwise(tokens))]),
         chars=_hashes(_five(" ".join(tokens))),
-        telling=frozenset(t for t in tokens if t[0].isdigit() or "_" in t),
+        telling=telling(text),
         options=frozenset(map(_plain, options.values())),
         answers=frozenset(_plain(str(one)) for one in spellings),
-        concepts=frozenset(task.provenance.concepts),
+        concept=task.provenance.concepts[0] if task.provenance.concepts else "",
     )
 
 
@@ -112,6 +113,7 @@ class Near:
         self._blank = MinHash(num_perm=PERMUTATIONS, hashfunc=_folded)
         self._lsh = MinHashLSH(threshold=max(0.1, near - SLACK), num_perm=PERMUTATIONS)
         self._nearest = Nearest(embedder.dim) if embedder else None
+        self._embedded = "", np.zeros(0, np.float32)
         self._tasks: dict[str, Asked] = {}
         self._order: dict[str, int] = {}
         self._of_kind: dict[str, list[str]] = {}
@@ -122,8 +124,8 @@ class Near:
             return
         self._tasks[one.id], self._order[one.id] = one, len(self._order)
         self._of_kind.setdefault(one.kind, []).append(one.id)
-        if self._nearest is not None and self._embedder is not None:
-            self._nearest.add([one.id], self._embedder.embed([one.text]))
+        if self._nearest is not None:
+            self._nearest.add([one.id], self._vector(one)[None])
         if self._templates.add(one.kind, np.concatenate([one.words, one.chars])):
             for other in self._of_kind[one.kind][:-1]:
                 self._lsh.remove(other)
@@ -139,12 +141,19 @@ class Near:
 
     def _candidates(self, one: Asked) -> Iterator[tuple[Asked, float]]:
         cosines: dict[str, float] = {}
-        if self._nearest is not None and self._embedder is not None and len(self._nearest):
-            near = self._nearest.query(self._embedder.embed([one.text])[0], NEIGHBOURS)
+        if self._nearest is not None and len(self._nearest):
+            near = self._nearest.query(self._vector(one), NEIGHBOURS)
             cosines = {other: cosine for other, cosine in near if cosine >= self._similar}
         likely = {*self._lsh.query(self._sketch(one)), *cosines}
         for other in sorted(likely, key=self._order.__getitem__):
             yield self._tasks[other], cosines.get(other, 0.0)
+
+    def _vector(self, one: Asked) -> NDArray[np.float32]:
+        """Of the task that is looked at and then added, once."""
+        assert self._embedder is not None
+        if self._embedded[0] != one.text:
+            self._embedded = one.text, self._embedder.embed([one.text])[0]
+        return self._embedded[1]
 
     def _compared(self, one: Asked, other: Asked, cosine: float) -> Twin | None:
         words = self._alike(one, other, one.words, other.words)
@@ -152,7 +161,7 @@ class Near:
         if _agree(one.answers, other.answers):
             if value >= self._near:
                 return Twin(other=other, measure="minhash", value=value)
-            akin = value >= HALF and one.telling == other.telling and bool(one.concepts & other.concepts)
+            akin = value >= HALF and one.telling == other.telling and one.concept == other.concept
             return Twin(other=other, measure="embedding", value=cosine) if akin and cosine >= self._similar else None
         same = one.options == other.options and _plain(one.text) == _plain(other.text)
         return Twin(other=other, measure="same", value=1.0) if same else None

@@ -21,12 +21,13 @@ import numpy as np
 from kgsynth.embed import Embedder
 from kgsynth.screen.benchmark import Item
 from kgsynth.screen.postings import Floats, Postings, Templates, without
-from kgsynth.screen.text import NUMBER, WORD, Hashes, runs, shingles, stems, word_hashes
+from kgsynth.screen.text import NUMBER, WORD, Hashes, content, runs, shingles, stems, telling, word_hashes
 
 MEASURES = ("verbatim", "reordered", "renumbered", "run", "embedding")  # the surest first
 GRAM = 13  # words
 COMMON_GRAM = 10  # items; what more have is a template (Brown et al. 2020)
 LEAST = 8.0  # weight of shingles under which a text must be found whole: a few words are found anywhere
+WHOLE = 0.95  # share of a task in a longer item: less is documentation that both quote
 WINDOW, STEP = 1200, 600  # words of a long text that are looked at together
 CANDIDATES = 3  # items to embed
 SOLUTION_WORDS = 20  # the least of a solution that is compared
@@ -66,7 +67,7 @@ class Benchmarks:
     def __init__(self, items: Sequence[Item], limits: Limits, embedder: Embedder | None) -> None:
         self._items = [item for item in items if item.part == "question" or is_long(item.text)]
         self._limits, self._embedder = limits, embedder
-        texts = [item.text for item in self._items]
+        self._texts = texts = [content(item.text) for item in self._items]
         self._exact = Postings([shingles(text) for text in texts])
         self._loose = Postings([shingles(text, numbers=False) for text in texts])
         self._grams = Postings([_grams(text) for text in texts], most=COMMON_GRAM)
@@ -90,25 +91,46 @@ class Benchmarks:
         return max(found, key=lambda over: (-MEASURES.index(over.measure), over.value), default=None)
 
     def _of(self, kind: str, text: str) -> Overlap | None:
-        at, value = self._best(kind, text, self._exact, numbers=True)
-        if value >= self._limits.overlap:
-            return self._ordered(at, value, text)
-        at, value = self._best(kind, text, self._loose, numbers=False)
-        if value >= self._limits.renumbered and NUMBER.search(text):
-            return self._told(at, "renumbered", value, text)
-        return self._long_run(kind, text) or self._paraphrased(kind, text)
+        return (
+            self._copied(kind, text)
+            or self._renumbered(kind, text)
+            or self._long_run(kind, text)
+            or self._paraphrased(kind, text)
+        )
 
-    def _best(self, kind: str, text: str, postings: Postings, *, numbers: bool) -> tuple[int, float]:
-        """The item that is most alike, and by how much: the share of the smaller one, of both where both are small."""
-        template = self._templates.of(kind)
-        own = without(shingles(text, numbers=numbers), template)
+    def _copied(self, kind: str, text: str) -> Overlap | None:
+        """An item that is in the task, in any order; or the task, in one piece, in a longer item."""
+        of_item, of_task = self._shares(kind, text, self._exact, numbers=True)
+        at = int(np.argmax(of_item))
+        if of_item[at] >= self._limits.overlap:
+            covered, longest = _covered(self._hashes(at), word_hashes(text))
+            if covered >= self._limits.overlap:
+                return Overlap(item=self._items[at], measure="verbatim", value=covered, shared=_quoted(text, longest))
+            return self._told(at, "reordered", float(of_item[at]), text)
+        at = int(np.argmax(of_task))
+        if of_task[at] < WHOLE:
+            return None
+        own = word_hashes(text)
+        start, end = _covered(self._hashes(at), own)[1]
+        whole = (end - start) / max(1, len(own))
+        return self._told(at, "verbatim", whole, text) if whole >= self._limits.overlap else None
+
+    def _renumbered(self, kind: str, text: str) -> Overlap | None:
+        of_item = self._shares(kind, text, self._loose, numbers=False)[0]
+        at = int(np.argmax(of_item))
+        if of_item[at] < self._limits.renumbered or not NUMBER.search(text):
+            return None
+        return self._told(at, "renumbered", float(of_item[at]), text)
+
+    def _shares(self, kind: str, text: str, postings: Postings, *, numbers: bool) -> tuple[Floats, Floats]:
+        """For every item, how much of it is in the text, and how much of the text in it; the less of both, where the one
+        in the other has few words of its own."""
+        own = without(shingles(text, numbers=numbers), self._templates.of(kind))
         shared, mass, weight = postings.shared(own), self._mass(kind, numbers), postings.weight(own)
         of_item = np.divide(shared, mass, out=np.zeros_like(shared), where=mass > 1e-9)
         of_task = shared / max(weight, 1e-9)
         both = np.minimum(of_item, of_task)
-        share = np.maximum(np.where(mass >= LEAST, of_item, both), of_task if weight >= LEAST else both)
-        at = int(np.argmax(share))
-        return at, float(share[at])
+        return np.where(mass >= LEAST, of_item, both), of_task if weight >= LEAST else both
 
     def _mass(self, kind: str, numbers: bool) -> Floats:
         """Of every item, the weight of what is not of the template."""
@@ -118,12 +140,6 @@ class Benchmarks:
                 self._exact.mass - self._exact.shared(template), self._loose.mass - self._loose.shared(template),
             )  # fmt: skip
         return self._masses[kind][0 if numbers else 1]
-
-    def _ordered(self, at: int, value: float, text: str) -> Overlap:
-        covered, longest = _covered(word_hashes(self._items[at].text), word_hashes(text))
-        if covered >= self._limits.overlap:
-            return Overlap(item=self._items[at], measure="verbatim", value=covered, shared=_quoted(text, longest))
-        return self._told(at, "reordered", value, text)
 
     def _long_run(self, kind: str, text: str) -> Overlap | None:
         shared = self._grams.shared(without(_grams(text), self._templates.of(kind)))
@@ -138,7 +154,8 @@ class Benchmarks:
         own = stems(text)
         smaller = np.minimum(self._stems.mass, self._stems.weight(own))
         share = self._stems.shared(own) / np.maximum(smaller, 1.0)
-        likely = [int(at) for at in np.argsort(-share, kind="stable")[:CANDIDATES] if share[at] >= RARE]
+        best = [int(at) for at in np.argsort(-share, kind="stable")[:CANDIDATES] if share[at] >= RARE]
+        likely = [at for at in best if telling(self._texts[at]) == telling(text)]
         if not likely:
             return None
         cosines = self._embedded(likely) @ self._embedder.embed([text])[0]
@@ -150,12 +167,15 @@ class Benchmarks:
     def _embedded(self, rows: list[int]) -> np.ndarray:
         assert self._embedder is not None
         if new := [row for row in rows if row not in self._vectors]:
-            vectors = self._embedder.embed([self._items[row].text for row in new])
+            vectors = self._embedder.embed([self._texts[row] for row in new])
             self._vectors.update(zip(new, vectors, strict=True))
         return np.stack([self._vectors[row] for row in rows])
 
+    def _hashes(self, at: int) -> Hashes:
+        return word_hashes(self._texts[at])
+
     def _told(self, at: int, measure: str, value: float, text: str) -> Overlap:
-        longest = _covered(word_hashes(self._items[at].text), word_hashes(text))[1]
+        longest = _covered(self._hashes(at), word_hashes(text))[1]
         return Overlap(item=self._items[at], measure=measure, value=value, shared=_quoted(text, longest))
 
 

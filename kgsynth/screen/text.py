@@ -19,14 +19,17 @@ Hashes = NDArray[np.uint64]
 
 _SINGLE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"  # scripts in which a word has no space around it
 WORD = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+")
-TOKEN = re.compile(rf"[{_SINGLE}]|[^\W{_SINGLE}]+|[^\w\s.,;:'\"`?!‘’“”]")
+TOKEN = re.compile(  # words, literals without a word, and the symbols that mean something in code
+    rf"[{_SINGLE}]|[^\W{_SINGLE}]+|'[^\w\s']{{0,4}}'|\"[^\w\s\"]{{0,4}}\"|[^\w\s.,;:'\"`?!‘’“”]"
+)
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 NUMBER_WORDS = re.compile(
     r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen"
     r"|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand)\b"
 )
+_TELLING = re.compile(r"""'[^'\n]*'|"[^"\n]*"|\w+(?:\.\w+)+|\w*[\d_]\w*|[A-Za-z][a-z]+[A-Z]\w*""")
 _UNIT = re.compile(r"\n+|(?<=[.?!])\s+(?=[^\s])")
-_LABEL = re.compile(r"^\s*(?:>>>|\.\.\.|[-*+•#]+|\(?(?:[A-Za-z]|\d{1,2})[.):])\s+")
+_LABEL = re.compile(r"^\s*(?:>>>|\.\.\.|[-*+•#]+|\(?(?:[A-Za-z]|\d{1,2})[.):])(?:\s+|$)")
 _REPLY = re.compile(r"[^.?!\n]*</?answer>[^.?!\n]*[.?!]?", re.IGNORECASE)
 _WEIGHTS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)  # odd: they lose no bit
 _EDGE = "\x02"  # before and after a unit
@@ -46,6 +49,11 @@ def units(text: str) -> Iterator[str]:
 
 def words(text: str) -> list[str]:
     return WORD.findall(text.casefold())
+
+
+def telling(text: str) -> frozenset[str]:
+    """Numbers, literals and names of code: what a rewording keeps, and no embedding tells apart."""
+    return frozenset(_TELLING.findall(text))
 
 
 def numberless(text: str) -> str:
