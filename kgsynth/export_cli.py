@@ -61,7 +61,10 @@ def add_export_commands(commands: Any) -> None:
     sub.add_argument("--held-out", type=float, default=0.1, metavar="SHARE", help="of concepts in the split test (default: %(default)s)")  # fmt: skip
     sub.add_argument("--seed", type=int, default=0, help="of the split (default: %(default)s)")
     sub.add_argument("--prompt", choices=("messages", "text"), default="messages", help="trl: its form (default: %(default)s)")  # fmt: skip
-    sub.add_argument("--image", default="python:3.11-slim-bookworm", help="harbor: what containers start from (default: %(default)s)")  # fmt: skip
+    sub.add_argument("--image", help="harbor: what containers start from (default: a slim image of this Python)")
+    sub.add_argument(
+        "--shared", action="store_true", help="harbor: grade in the agent's container, not in one of its own"
+    )
     sub.add_argument("--organisation", default="kgsynth", help="harbor: tasks are ORGANISATION/ID (default: %(default)s)")  # fmt: skip
     sub.add_argument("--audit", type=Path, metavar="FILE.json", help="huggingface: figures of an audit, for the card")
     sub.add_argument("--sandbox", choices=BACKENDS, default="bubblewrap", help="where pictures are rendered (default: %(default)s)")  # fmt: skip
@@ -81,14 +84,14 @@ def add_export_commands(commands: Any) -> None:
 
 def export_command(args: argparse.Namespace) -> int:
     """Raises TaskError for a bad task set, RunError for a folder in use, SandboxError when pictures cannot be rendered."""
-    from kgsynth.export import Options, export
+    from kgsynth.export import IMAGE, Options, export
     from kgsynth.show import checking
     from kgsynth.task import TaskSet
 
     tasks = TaskSet.load(args.tasks)
     options = Options(
         name=args.name or args.folder.resolve().name, held_out=args.held_out, seed=args.seed, prompt=args.prompt,
-        image=args.image, organisation=args.organisation, audit=_audit(args.audit),
+        image=args.image or IMAGE, shared=args.shared, organisation=args.organisation, audit=_audit(args.audit),
     )  # fmt: skip
     with checking(f"export {args.to}", len(tasks)) as show:
         figures = export(tasks, args.folder, args.to, options, sandbox=args.sandbox, show=show)

@@ -8,6 +8,7 @@ Each format is a module here with `write(tasks, out)`.
 from __future__ import annotations
 
 import importlib
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -22,18 +23,22 @@ from kgsynth.sandbox import open_sandbox
 from kgsynth.task import Task, TaskSet
 
 FORMATS = ("trl", "verl", "verifiers", "harbor", "huggingface")
+IMAGE = (
+    f"python:{sys.version_info.major}.{sys.version_info.minor}-slim-bookworm"  # the Python that tasks were made with
+)
 VERSION = 1  # of the layouts; an export begun with another one is begun anew
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How to export. `image` and `organisation` are for Harbor, `prompt` is for TRL, `audit` for the card."""
+    """How to export. `image`, `shared` and `organisation` are for Harbor, `prompt` is for TRL, `audit` for the card."""
 
     name: str  # of the data set or package
     held_out: float = 0.1  # share of the concepts whose tasks go to the split `test`
     seed: int = 0  # of that split
     prompt: str = "messages"  # or "text"
-    image: str = "python:3.11-slim-bookworm"  # of containers
+    image: str = IMAGE  # of containers
+    shared: bool = False  # grade in the agent's container
     organisation: str = "kgsynth"
     audit: str = ""  # what an audit said of the set, as JSON
 

@@ -48,7 +48,13 @@ def parquet(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Any], metad
     pa, pq = _pyarrow()
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()], metadata=dict(metadata) or None)
     file = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema=schema), file, compression="zstd")
+    try:
+        table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
+    except pa.ArrowException as error:
+        raise TaskError(
+            f"a task has a field of another type than its column: {error}; was it made by an older kgsynth?"
+        ) from error
+    pq.write_table(table, file, compression="zstd")
     return file.getvalue()
 
 
