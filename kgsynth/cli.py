@@ -23,6 +23,7 @@ from kgsynth.feedback_cli import add_feedback_command
 from kgsynth.graph_cli import add_graph_commands
 from kgsynth.neo4j_cli import add_neo4j_commands
 from kgsynth.screen_cli import add_screen_command
+from kgsynth.tasks_cli import add_validate_command
 from kgsynth.verify_cli import add_verify_command
 from kgsynth.view.command import add_view_command
 
@@ -41,6 +42,7 @@ examples:
   kgsynth grow recipes/web.toml run.name=again --offline            what was grown before, from the caches
   kgsynth report recipes/demo.toml                       runs/demo/report.html, and a line of JSON
   kgsynth attack runs/demo/tasks.jsonl --limit 5         try to be paid without the solution
+  kgsynth validate runs/demo/tasks.jsonl --audit         check the tasks again, and try their verifiers
   trainer run recipes/demo.toml                          train on the tasks
 
 Stopped by Ctrl-C or a kill, the same command goes on where it was.
@@ -189,6 +191,7 @@ COMMANDS: list[Callable[[Any], None]] = [
     add_view_command,
     add_verify_command,
     add_attack_command,
+    add_validate_command,
     add_screen_command,
     add_export_commands,
 ]
