@@ -12,6 +12,7 @@ from html import escape
 from itertools import combinations
 from typing import Any
 
+from kgsynth.concept import content_id
 from kgsynth.task import Image
 
 GROUND, INK, GREY, LINE, GRID = "#ffffff", "#1f2933", "#52606d", "#9aa5b1", "#e4e7eb"
@@ -139,6 +140,11 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """Pixels a text takes. Letters outside ASCII count as the widest."""
     units = sum(WIDTHS[ord(c) - 32] if 32 <= ord(c) < 127 else 1000 for c in text)
     return units * size / 1000 * (BOLDER if bold else 1)
+
+
+def colour_of(text: str) -> str:
+    """One of COLOURS, always the same for a text."""
+    return COLOURS[int(content_id("colour", text)[-4:], 16) % len(COLOURS)]
 
 
 def overlap(a: Box, b: Box, gap: float = 0.0) -> bool:

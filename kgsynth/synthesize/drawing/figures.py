@@ -175,19 +175,19 @@ def _about_siblings(concept: Concept, env: SynthesisEnv, size: int) -> Iterator[
         group = [c for c in env.graph.children(parent) if is_label(_short(c.name))]
         if concept not in group or not is_label(parent.name) or len(group) < FEWEST:
             continue
-        group = around(concept, group, size)
+        group, all_of = around(concept, group, size), group
         for measure, length in (("words", _words), ("characters", len)):
             items = [item for c in group if (item := _introduced(parent, c, env, length))]
-            title = f"Length of the entry for each part of {parent.name}"
-            yield _series(title, measure, items, [], [concept, parent])
+            title = f"Length of the entry for {'parts' if len(group) < len(all_of) else 'each part'} of {parent.name}"
+            yield _series(title, measure, items, all_of, [concept, parent])
         pages = [(c, page) for c in group if (page := _page_of(c, env))]
         for measure, count in (("words", _words), ("lines", _lines)):
             items = [
                 Item(label=_short(c.name), value=count(p.source.text), span=p.source.span(0, len(p.source.text)), concept=c)
                 for c, p in pages
             ]  # fmt: skip
-            title = f"Length of the page about each part of {parent.name}"
-            yield _series(title, measure, items, [], [concept, parent])
+            title = f"Length of the pages about parts of {parent.name}"
+            yield _series(title, measure, items, all_of, [concept, parent])
 
 
 def turn(concept: Concept, env: SynthesisEnv) -> tuple[int, int]:

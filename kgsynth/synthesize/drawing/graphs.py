@@ -173,29 +173,39 @@ def _arrow(canvas: Canvas, start: tuple[float, float], end: tuple[float, float],
 
 
 def draw_tree(parents: Sequence[str], name: str, children: Sequence[str]) -> Picture:
-    """A concept between its parents and its children, with connectors of level and upright lines only."""
-    columns = [list(parents), [name], list(children)]
-    columns = [column for column in columns if column]
+    """A concept between its parents and its children."""
+    return _draw_columns([column for column in (parents, [name], children) if column], name)
+
+
+def draw_chain(names: Sequence[str]) -> Picture:
+    """Concepts in a row, the last one standing out."""
+    return _draw_columns([[name] for name in names], names[-1])
+
+
+def _draw_columns(columns: Sequence[Sequence[str]], main: str) -> Picture:
+    """Every box of a column joined to every one of the next, by level and upright lines only; one of two columns has one box."""
     widths = [math.ceil((max(text_width(n, SIZE) for n in column) + 20) / 10) * 10 for column in columns]
     rows = max(map(len, columns))
     canvas = Canvas(2 * EDGE + sum(widths) + 60 * (len(widths) - 1), EDGE + rows * PITCH)
     middles = [[EDGE / 2 + (rows - len(c)) * PITCH / 2 + r * PITCH + PITCH / 2 for r in range(len(c))] for c in columns]
     lefts = [EDGE + sum(widths[:i]) + 60 * i for i in range(len(columns))]
     for i in range(len(columns) - 1):
-        start, end = lefts[i] + widths[i], lefts[i + 1]
-        for y1 in middles[i]:
-            for y2 in middles[i + 1]:
-                bend = start + 30
-                canvas.path([(start, y1), (bend, y1), (bend, y2), (end - 8, y2)], "frame", stroke=LINE)
-        for y2 in middles[i + 1]:
-            canvas.path([(end, y2), (end - 9, y2 - 5), (end - 9, y2 + 5)], "frame", fill=LINE)
+        _connect(canvas, lefts[i] + widths[i], middles[i], lefts[i + 1], middles[i + 1])
     for column, width, left, ys in zip(columns, widths, lefts, middles, strict=True):
         for text, y in zip(column, ys, strict=True):
-            main = text == name
-            box = (left, y - HEIGHT / 2, left + width, y + HEIGHT / 2)
-            canvas.rect(box, "mark", BLUE if main else SOFT, label=text, radius=4, stroke=BLUE)
-            canvas.text(left + width / 2, y + 5, text, size=SIZE, anchor="middle", fill="#ffffff" if main else INK)
+            box, strong = (left, y - HEIGHT / 2, left + width, y + HEIGHT / 2), text == main
+            canvas.rect(box, "mark", BLUE if strong else SOFT, label=text, radius=4, stroke=BLUE)
+            fill = "#ffffff" if strong else INK
+            canvas.text(left + width / 2, y + 5, text, size=SIZE, anchor="middle", fill=fill)
     return canvas.picture()
+
+
+def _connect(canvas: Canvas, start: float, from_: Sequence[float], end: float, to: Sequence[float]) -> None:
+    for y1 in from_:
+        for y2 in to:
+            canvas.path([(start, y1), (start + 30, y1), (start + 30, y2), (end - 8, y2)], "frame", stroke=LINE)
+    for y2 in to:
+        canvas.path([(end, y2), (end - 9, y2 - 5), (end - 9, y2 + 5)], "frame", fill=LINE)
 
 
 @dataclass(frozen=True, kw_only=True)

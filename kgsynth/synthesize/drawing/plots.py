@@ -221,3 +221,41 @@ def _width(series: Series, least: int) -> int:
 
 def _title_width(title: str) -> int:
     return math.ceil((text_width(title, TITLE, bold=True) + 40) / 10) * 10
+
+
+def layout_of_bars(series: Series) -> str:
+    """Where `draw_bars` puts things, labelled, for whoever is to redraw it."""
+    widest, axis = max(text_width(label, SMALL) for label in series.labels), axis_of_bars(series)
+    slot = min(100, WIDE // len(series) // 10 * 10)
+    if widest <= slot - 6:
+        return (
+            f"{_upright_frame(axis, slot, len(series))} Bars are {slot - 20} pixels wide, each in the middle of its slot; values are centred, "
+            "baseline 5 pixels above their bar."
+        )
+    left = math.ceil((widest + 20) / 10) * 10
+    return (
+        f"{HEADS} The axis line is at x = {left}, 2 pixels wide, from y = {TOP} to {TOP + ROW * len(series)}; a step of the axis is "
+        f"{axis.pixels} pixels, with a gridline of 1 pixel and its number centred 20 pixels below it. Each label has {ROW} pixels with a bar "
+        f"of {THICK} in their middle; labels end 10 pixels left of the axis, values start 5 pixels right of their bar, baselines 14 "
+        "pixels below the bar's top."
+    )
+
+
+def layout_of_line(series: Series) -> str:
+    slot = max(_slot(series), min(80, WIDE // len(series) // 10 * 10))
+    return (
+        f"{_upright_frame(line_axis(series), slot, len(series))} Points are circles of radius 4 in the middle of their slots, joined by a "
+        "line of 2 pixels; values are centred, baseline 10 pixels above their point."
+    )
+
+
+HEADS = "The title's baseline starts at (20, 25), the unit's at (20, 45)."
+
+
+def _upright_frame(axis: Axis, slot: int, n: int) -> str:
+    base = TOP + axis.length
+    return (
+        f"{HEADS} The base line is at y = {base}, 2 pixels wide, from x = {LEFT} to {LEFT + slot * n}; a step of the axis is {axis.pixels} "
+        f"pixels, with a gridline of 1 pixel; its number ends at x = {LEFT - 10}, baseline 4 pixels below the line. Each label has a slot of "
+        f"{slot} pixels and is centred there, baseline 20 pixels below the base line."
+    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kgsynth.concept import Concept, SourceSpan
 from kgsynth.synthesize.drawing.asked import Question, about_bars, about_diagram, about_points, about_sets
-from kgsynth.synthesize.drawing.canvas import Picture
+from kgsynth.synthesize.drawing.canvas import Picture, colour_of
 from kgsynth.synthesize.drawing.figures import Series, pairs_of, series_of
 from kgsynth.synthesize.drawing.graphs import diagram_of, draw_diagram, draw_sets, sets_of
 from kgsynth.synthesize.drawing.plots import (
@@ -45,21 +45,23 @@ def views(scope: str, difficulty: str, material: Material, env: SynthesisEnv) ->
     for view in _plots(scope, material, env, size):
         if view.picture.is_legible() and view.questions:
             yield view
-    if scope == "concept":
-        for view in _diagrams(material, env, size):
-            if view.picture.is_legible():
-                yield view
+    for view in _diagrams(material, env, size) if scope == "concept" else _sets(material, env, size):
+        if view.picture.is_legible():
+            yield view
 
 
 def _plots(scope: str, material: Material, env: SynthesisEnv, size: int) -> Iterator[View]:
     for series in series_of(scope, material, env, size):
+        colour = colour_of(series.title)
         if series.ordered:
             asked = about_bars(series, line_axis(series), "point")
-            yield _of_series(series, "line chart", draw_line(series), asked)
+            yield _of_series(series, "line chart", draw_line(series, colour=colour), asked)
         else:
-            yield _of_series(series, "bar chart", draw_bars(series), about_bars(series, axis_of_bars(series)))
+            yield _of_series(
+                series, "bar chart", draw_bars(series, colour=colour), about_bars(series, axis_of_bars(series))
+            )
     for across, up in pairs_of(scope, material, env, size):
-        picture = draw_points(across, up)
+        picture = draw_points(across, up, colour=colour_of(across.title))
         if points_are_apart(picture):
             asked = about_points(across, up, axes_of_points(across, up))
             yield _of_series(across, "scatter plot", picture, asked)
@@ -84,9 +86,12 @@ def _diagrams(material: Material, env: SynthesisEnv, size: int) -> Iterator[View
             spans=diagram.spans,
             concepts=diagram.concepts,
         )
+
+
+def _sets(material: Material, env: SynthesisEnv, size: int) -> Iterator[View]:
     for sets in sets_of(material.concept, env, size):
         yield View(
-            shown="two overlapping circles, each with the members that a class documents",
+            shown=f'the members documented for "{sets.names[0]}" and "{sets.names[1]}" in two overlapping circles',
             picture=draw_sets(sets),
             questions=tuple(about_sets(sets)),
             spans=sets.spans,

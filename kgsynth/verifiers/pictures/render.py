@@ -17,6 +17,7 @@ from kgsynth.errors import SandboxError
 from kgsynth.sandbox import ExecResult, Limits, Sandbox
 from kgsynth.verifiers.pictures import browser
 from kgsynth.verifiers.pictures.distance import decode
+from kgsynth.verifiers.pictures.shown import INSTALL
 
 TYPES = {"svg": "image/svg+xml", "html": "text/html"}
 SECONDS = 30  # for one picture, which takes about one on a quiet machine
@@ -30,7 +31,6 @@ LIMITS = Limits(
     disk_mb=128,
     output_kb=32 << 10,
 )
-INSTALL = "install it with `sudo apt-get install chromium fonts-dejavu-core fonts-liberation`"
 
 
 @dataclass(frozen=True, kw_only=True)
