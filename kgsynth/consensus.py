@@ -203,8 +203,8 @@ class _Trial:
 
     async def held(self) -> Finding:
         sources = [(span.url, await self._around(span)) for span in self.task.provenance.spans]
-        right, attempts = await self._solved(sources) if self.config.attempts else (0, 0)
         votes = await self._judged(sources) if self.config.judge else 0
+        right, attempts = await self._solved(sources) if self.config.attempts else (0, 0)
         if self.config.hops and self.task.scope == "path" and len(sources) > 1:
             await self._every_hop_counts(sources)
         plain_right, plain = await self._known() if self.config.plain_at_most is not None else (0, 0)

@@ -26,7 +26,7 @@ from kgsynth.retrieve import Passage
 from kgsynth.sample import Sample
 from kgsynth.sandbox import Sandbox
 from kgsynth.synthesize.env import answered, rng_of
-from kgsynth.synthesize.evidence import Quote, check_guess, proved
+from kgsynth.synthesize.evidence import Quote, check_guess, proved, says
 from kgsynth.synthesize.snippet import UNREPEATABLE, run_snippets
 from kgsynth.task import VerifierSpec
 from kgsynth.verifiers import REGISTRY, units
@@ -42,7 +42,9 @@ LETTERS = "ABCD"
 SHOWN = 700  # characters of a passage that a span task shows
 NUMBER = re.compile(r"(?<![\w.,])[-+]?\d[\d.,]*(?:\s?[x×]\s?10\^?-?\d+)?")
 FOLLOWING = 4  # words after a number that may belong to its unit
-NO_UNITS = frozenset("a in at as are is to per by bar min day days year years".split())  # words that also name units
+NO_UNITS = frozenset("a in at as are is to per by of times".split())  # words that also name units
+WORK = (ast.BinOp, ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
+STATING = frozenset("int float str complex Fraction Decimal tuple list set solve".split())  # calls that compute nothing
 FORMULA = re.compile(r"[=^√∑]|\\frac|\b(?:formula|equation|sum|product|square|root|probability|logarithm)\b")
 
 
@@ -144,8 +146,9 @@ def number(given: Given) -> Scored:
         raise ValidationError("form", str(error)) from error
     if not any(judge(quantity, asked) == "right" for span in given.spans for quantity in _quantities(span.text)):
         raise ValidationError("quote", f"no quotation gives {value} {unit}".rstrip())
-    if not unit and (left_out := next(_units_after(value, given.spans), "")):
-        raise ValidationError("unit", f"the quotation gives {value} in {left_out}, the answer without a unit")
+    left_out = [] if unit else [u for u in _units_after(value, given.spans) if not says(reply.question, u)]
+    if left_out:
+        raise ValidationError("unit", f"the quotation gives {value} in {left_out[0]}, the answer without a unit")
     wrong = [f"{w} {unit}".strip() if re.fullmatch(r"[-+\d.,/ ]+", w) else w for w in reply.wrong]
     wrong += [slip for slip in (f"{s} {unit}".strip() for s in _slips(value)) if judge(slip, asked) != "right"]
     within = f", to within {100 * reply.tolerance:g} %" if reply.tolerance else ""
@@ -220,8 +223,8 @@ def _is_vacuous(code: str) -> bool:
         nodes = list(ast.walk(tree_of(code)))
     except ValueError as error:
         raise ValidationError("oracle", f"the derivation is no Python: {error}") from error
-    work = (ast.BinOp, ast.For, ast.While, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
-    return not any(isinstance(node, work) for node in nodes)
+    called = {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    return not called - STATING and not any(isinstance(node, WORK) for node in nodes)
 
 
 def choice(given: Given) -> Scored:

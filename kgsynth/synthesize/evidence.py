@@ -72,11 +72,12 @@ def _cited(quote: Quote, passages: Sequence[Passage]) -> SourceSpan:
     return SourceSpan(source=whole.source, url=whole.url, start=start, end=end, text=found[0])
 
 
-def check_question(question: str, answers: Iterable[str]) -> None:
-    """Raises ValidationError: "injection", "standalone", or "leak" when one of the answers stands in the question."""
+def check_question(question: str, answers: Iterable[str], *, alone: bool = True) -> None:
+    """Raises ValidationError: "injection", "leak" when one of the answers stands in the question, and "standalone" when it
+    must be understood alone and speaks of a passage."""
     if FILLER in question or not is_clean(question):
         raise ValidationError("injection", f"the question gives orders to the reader: {question[:80]!r}")
-    if found := OF_THE_PASSAGE.search(question):
+    if alone and (found := OF_THE_PASSAGE.search(question)):
         raise ValidationError("standalone", f"the question speaks of what its reader does not see: {found[0]!r}")
     for answer in answers:
         if says(question, answer):

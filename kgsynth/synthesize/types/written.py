@@ -93,9 +93,10 @@ def _made(sample: Sample, env: SynthesisEnv, source: Source, reply: Written) -> 
     spans = cited(reply.evidence, source.passages)
     if sample.scope != "concept":
         _check_scope(source, [quote.passage for quote in reply.evidence])
-    check_question(reply.question, ())
+    alone = reply.type not in ("literal", "span")  # there the prompt shows what is spoken of
+    check_question(reply.question, (), alone=alone)
     made = scored(Given(sample=sample, reply=reply, passages=source.passages, spans=spans, sandbox=env.sandbox))
-    check_question(reply.question, made.told)
+    check_question(reply.question, made.told, alone=alone)
     return build_task(
         sample,
         env,
