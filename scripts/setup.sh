@@ -87,6 +87,40 @@ install_project() {
   say "ready ($extras)"
 }
 
+install_peers() { # those that read our exports, for their tests: beside .venv, whose libraries they share. $1: uv
+  local stamp site python
+  stamp=".venv-peers/ready-$(cat tests/peers/*.txt constraints.txt | sha256sum | cut -c1-16)"
+  [ -e "$stamp" ] && { say "ready (peers)"; return; }
+  say "installing TRL, verl, verifiers, datasets and Harbor into .venv-peers (about 300 MB the first time)"
+  "$1" venv -q --clear --python .venv/bin/python .venv-peers || return 1
+  site=$(.venv-peers/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+  echo "import site; site.addsitedir('$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')')" > "$site/kgsynth-venv.pth"
+  "$1" pip install -q --python .venv-peers/bin/python --no-deps -r tests/peers/peers.txt || return 1
+  "$1" pip install -q --python .venv-peers/bin/python --no-deps --target .venv-peers/verl -r tests/peers/verl.txt || return 1
+  if python=$(find_python_312); then
+    "$1" venv -q --clear --python "$python" .venv-peers/harbor || return 1
+    "$1" pip install -q --python .venv-peers/harbor/bin/python -r tests/peers/harbor.txt || return 1
+  else
+    say "no Python 3.12 or later here for Harbor; the test of its loader will be skipped"
+  fi
+  touch "$stamp"
+  say "ready (peers)"
+}
+
+find_python_312() { # also where only pyenv knows of it
+  local p
+  for p in python3.12 python3.13 "$HOME"/.pyenv/versions/3.1[23]*/bin/python; do
+    "$p" -c '' 2>/dev/null && { "$p" -c 'import sys; print(sys.executable)'; return; }
+  done
+  return 1
+}
+
+peers() {
+  local uv; uv=$(find_uv)
+  if [ -n "$uv" ] && install_peers "$uv"; then return; fi
+  say "the environment of the peers could not be made; the tests that need them will be skipped"
+}
+
 fetch_view_scripts() { # what draws `kgsynth view`: it tries again itself when it is first used
   .venv/bin/python -m kgsynth.view.libraries >/dev/null || say "the page of kgsynth view cannot be shown before that is put right"
 }
@@ -95,3 +129,4 @@ system_packages
 make_venv
 install_project
 fetch_view_scripts
+[ "$what" = demo ] || peers

@@ -30,6 +30,7 @@ SCRATCH = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))  # where everybody 
 USERS = (60_000, 64_000)  # ids that no distribution gives away
 TICK, LOOK = 0.01, 0.05  # seconds between two looks at the process, and at its memory
 PATH = "/usr/local/bin:/usr/bin:/bin"
+ENVIRONMENT = {"PATH": PATH, "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}  # as in any box
 
 
 class Here:
@@ -70,7 +71,7 @@ class Here:
         folder = Path(tempfile.mkdtemp(prefix="answer-"))
         try:
             _fill(folder, files or {}, user)
-            return _run(argv, folder, stdin, {"PATH": PATH, "HOME": str(folder), **(env or {})}, limits, user)
+            return _run(argv, folder, stdin, {**ENVIRONMENT, "HOME": str(folder), **(env or {})}, limits, user)
         except OSError as error:
             raise SandboxError(f"a command could not be run: {error}") from error
         finally:
@@ -109,15 +110,15 @@ def _run(
         _end(process, user)
         (stdout, much), (stderr, more) = _text(out, limits), _text(err, limits)
     return ExecResult(
-        exit_code=process.returncode, stdout=stdout, stderr=stderr, timed_out=timed_out or _out_of_time(process),
+        exit_code=process.returncode, stdout=stdout, stderr=stderr, timed_out=timed_out or process.returncode == -signal.SIGXCPU,
         truncated=much or more, out_of_memory=out_of_memory, seconds=time.monotonic() - start,
     )  # fmt: skip
 
 
 def _limit(limits: Limits) -> None:
     memory = limits.memory_mb if limits.virtual_mb is None else limits.virtual_mb
+    resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu_seconds, limits.cpu_seconds + 1))  # first a signal that says so
     for what, most in (
-        (resource.RLIMIT_CPU, limits.cpu_seconds),
         (resource.RLIMIT_AS, (memory or 0) << 20),
         (resource.RLIMIT_NPROC, limits.processes if os.geteuid() else 0),
         (resource.RLIMIT_FSIZE, max(limits.file_mb << 20, limits.output_kb << 10)),
@@ -149,10 +150,6 @@ def _end(process: subprocess.Popen[Any], user: int | None) -> None:
     if user is not None:
         end_all_of(user)
     process.wait()
-
-
-def _out_of_time(process: subprocess.Popen[Any]) -> bool:
-    return process.returncode == -signal.SIGXCPU
 
 
 def _text(file: IO[bytes], limits: Limits) -> tuple[str, bool]:
