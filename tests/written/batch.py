@@ -75,10 +75,16 @@ def samples(cases: Sequence[Case], graph: ConceptGraph) -> list[Sample]:
         told = case.about[-1] if case.type == "written_hops" else case.about[0]
         made.append(
             Sample(
-                index=index, seed=0, type=case.type, domain="any", granularity="atomic", concept=ids[told],
-                related=tuple(ids[name] for name in case.about if name != told), scope=case.scope,
+                index=index,
+                seed=0,
+                type=case.type,
+                domain="any",
+                granularity="atomic",
+                concept=ids[told],
+                related=tuple(ids[name] for name in case.about if name != told),
+                scope=case.scope,
                 variant=seen[case.type, told],
-            )  # fmt: skip
+            )
         )
         seen[case.type, told] += 1
     return made

@@ -31,7 +31,9 @@ class Case:
         return "" if isinstance(self.reply, str) else self.reply.get("question") or self.reply["specification"]
 
 
-def ask(form: str, about: str, question: str, answer: str, quote: str | tuple[str, ...], wrong: str, **more: Any) -> Case:
+def ask(
+    form: str, about: str, question: str, answer: str, quote: str | tuple[str, ...], wrong: str, **more: Any
+) -> Case:
     """A question of the type `written`; `wrong` are three answers with | between. `truth` is the answer unless it is given."""
     quotes = (quote,) if isinstance(quote, str) else quote
     keys = ("truth", "flaws", "also", "checks", "kind", "scope")
@@ -47,7 +49,12 @@ def ask(form: str, about: str, question: str, answer: str, quote: str | tuple[st
 def hops(about: str, question: str, steps: list[tuple[str, str]], wrong: str, **more: Any) -> Case:
     """A multi-hop question; steps are (quotation, what it yields)."""
     told = {"kind": "good", "checks": (), **{key: more.pop(key) for key in ("kind", "checks") if key in more}}
-    reply = {"question": question, "hops": [{"quote": q, "yields": y} for q, y in steps], "wrong": wrong.split("|"), **more}
+    reply = {
+        "question": question,
+        "hops": [{"quote": q, "yields": y} for q, y in steps],
+        "wrong": wrong.split("|"),
+        **more,
+    }
     return Case(
         about=tuple(about.split("+")), type="written_hops", reply=reply, truth=(steps[-1][1],),
         others=tuple(wrong.split("|")), scope="path", **told,
@@ -61,7 +68,9 @@ def code(about: str, specification: str, reference: str, calls: str, wrong: str,
     name = calls.split("(")[0].strip()
     reply = {"name": name, "specification": specification, "reference": reference, "wrong": sources}
     reply |= {"calls": [c.strip() for c in calls.split(";")], "evidence": [{"quote": quote}], **more}
-    return Case(about=(about,), type="written_code", reply=reply, others=tuple(sources), **{"truth": (reference,), **told})
+    return Case(
+        about=(about,), type="written_code", reply=reply, others=tuple(sources), **{"truth": (reference,), **told}
+    )
 
 
 GOOD_SHORT = [
@@ -141,7 +150,9 @@ LUHN = "def luhn(digits):\n    total = 0\n    for place, digit in enumerate(reve
 LEAP = "def leap(year):\n    return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)"
 ROWS = "def rows(points):\n    n = 0\n    while n * (n + 1) // 2 < points:\n        n += 1\n    return n if n * (n + 1) // 2 == points else None"
 LEAP_CALLS = "leap(2000); leap(1900); leap(2024); leap(2023); leap(1600); leap(1700); leap(4); leap(100); leap(400); leap(2100); leap(1996); leap(1)"
-LEAP_WRONG = "def leap(year):\n    return year % 4 == 0\n===\ndef leap(year):\n    return year % 4 == 0 and year % 100 != 0"
+LEAP_WRONG = (
+    "def leap(year):\n    return year % 4 == 0\n===\ndef leap(year):\n    return year % 4 == 0 and year % 100 != 0"
+)
 LEAP_RULE = "A year is a leap year when it is divisible by 4, but not when it is divisible by 100, unless it is divisible by 400."
 ROWS_CALLS = "rows(0); rows(1); rows(2); rows(3); rows(6); rows(10); rows(11); rows(45); rows(820); rows(821); rows(5050); rows(4)"
 ROWS_RULE = "The formula for the triangular number with n rows is n(n+1)/2."
@@ -304,7 +315,9 @@ VERBATIM = [replace(case, kind="duplicate, verbatim", checks=("unique", "duplica
 
 def again(case: Case, question: str) -> Case:
     assert not isinstance(case.reply, str)
-    return replace(case, kind="duplicate, paraphrased", checks=("duplicate",), reply={**case.reply, "question": question})
+    return replace(
+        case, kind="duplicate, paraphrased", checks=("duplicate",), reply={**case.reply, "question": question}
+    )
 
 
 PARAPHRASED = [

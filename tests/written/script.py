@@ -43,7 +43,9 @@ class Model:
         return {"reasoning": "", "action": "answer", "text": self.solved(case, asked, rng)}
 
     def write(self, asked: str) -> str | dict[str, Any]:
-        kind = {"Path": "written_hops"}.get(asked[:4]) or ("written_code" if "pure Python function" in asked else "written")
+        kind = {"Path": "written_hops"}.get(asked[:4]) or (
+            "written_code" if "pure Python function" in asked else "written"
+        )
         name = asked.split("\n")[0].split(" > ")[-1].removeprefix("Concept: ")
         (variant,) = re.findall(r"[Nn]umber (\d+) about", asked)
         case = self.planted.get((kind, name, int(variant) - 1))
@@ -52,9 +54,9 @@ class Model:
         if isinstance(case.reply, str):
             return case.reply
         found = [(int(number), " ".join(text.split())) for number, text in PASSAGE.findall(asked)]
-        quotes = case.reply.get("evidence", case.reply.get("hops"))
-        numbered = [{"passage": place(found, quote["quote"]), **quote} for quote in quotes]
-        return {**case.reply, "hops" if "hops" in case.reply else "evidence": numbered}
+        where = "hops" if "hops" in case.reply else "evidence"
+        numbered = [{"passage": place(found, quote["quote"]), **quote} for quote in case.reply[where]]
+        return {**case.reply, where: numbered}
 
     def case_of(self, asked: str) -> Case:
         questions = [question for question in self.by_question if question in asked]
