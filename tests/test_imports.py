@@ -49,7 +49,7 @@ ALLOWED: dict[str, set[str]] = {
     "coverage": BASE | {"sample", "quota"},
     "retrieve": BASE | {"store", "graph", "web", "sample", "embed"},
     "synthesize": BASE
-    | {"store", "graph", "web", "llm", "task", "sandbox", "verifiers", "sample", "retrieve", "embed"},
+    | {"store", "graph", "web", "llm", "task", "sandbox", "verifiers", "sample", "retrieve", "embed", "mutate"},
     "grow": BASE | {"store", "graph", "dedup", "embed", "llm", "web", "ledger"},
     "config": BASE,
     "run": BASE | {"config"},
@@ -82,6 +82,7 @@ OPEN = {
     "__init__",
     "__main__",
     "stages",
+    "synthesis",
     "report",
     "show",
     "summary",

@@ -79,7 +79,9 @@ class SynthesisEnv:
     material: dict[str, Material] | None = None  # filled by the survey
     probes: dict[str, asyncio.Future[Probe]] = field(default_factory=dict, repr=False)  # by dotted function name
     calls: dict[str, asyncio.Future[list[Trial]]] = field(default_factory=dict, repr=False)  # likewise
-    ported: dict[str, asyncio.Future[Any]] = field(default_factory=dict, repr=False)  # see `types/translate.py`
+    tried: dict[str, asyncio.Future[Any]] = field(
+        default_factory=dict, repr=False
+    )  # bugs and ports, by what and function
     library: dict[str, Any] = field(default_factory=dict, repr=False)  # see `library.py`
     named: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)  # by concept id: see `choice.py`
     _words: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)

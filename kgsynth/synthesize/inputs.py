@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kgsynth.verifiers.code.source import tree_of
 from kgsynth.verifiers.function_tests import Call
 
 Make = Callable[[random.Random], Any]
@@ -164,6 +165,39 @@ class Shape:
             if same_kind or (isinstance(first, list | str | tuple) and len(first)):
                 args[-1] = first if same_kind else rng.choice(first)
         return Call(args=tuple(map(_in_order, args) if in_order else args), kwargs=dict(self.settings))
+
+
+def constants_of(source: str) -> list[Any]:
+    """The numbers and texts that a source compares with or looks for, in order, each once."""
+    values = [node.value for node in ast.walk(tree_of(source)) if isinstance(node, ast.Constant)]
+    usable = [
+        v for v in values if type(v) in (int, float, str, bytes) and (not hasattr(v, "__len__") or 0 < len(v) < 20)
+    ]
+    return list({(type(v), v): v for v in usable}.values())
+
+
+def spiced(args: Sequence[Any], constants: Sequence[Any], rng: random.Random) -> tuple[Any, ...]:
+    """The arguments with a constant of the function's in one of them: what a fuzzer calls a dictionary (Zalewski, AFL)."""
+    order = rng.sample(range(len(args)), len(args))
+    for i in order:
+        alike = [c for c in constants if type(c) is type(_first_leaf(args[i]))]
+        if alike:
+            return (*args[:i], _with(args[i], rng.choice(alike), rng), *args[i + 1 :])
+    return tuple(args)
+
+
+def _first_leaf(value: Any) -> Any:
+    return _first_leaf(value[0]) if isinstance(value, list | tuple) and value else value
+
+
+def _with(value: Any, constant: Any, rng: random.Random) -> Any:
+    if isinstance(value, list | tuple):
+        at = rng.randrange(len(value))
+        return type(value)([*value[:at], _with(value[at], constant, rng), *value[at + 1 :]])
+    if isinstance(value, str | bytes):
+        at, one = rng.randrange(len(value) + 1), rng.randrange(len(constant))
+        return value[:at] + rng.choice([constant, constant[one : one + 1]]) + value[at:]
+    return rng.choice([constant, constant, constant + 1, constant - 1, 2 * constant, -constant, value + constant])
 
 
 def _in_order(value: Any) -> Any:

@@ -22,7 +22,7 @@ from kgsynth.synthesize.inputs import NUMERIC, Shape, shapes
 from kgsynth.synthesize.slice import bound_names
 from kgsynth.synthesize.stdlib import Function
 from kgsynth.verifiers.code.source import tree_of
-from kgsynth.verifiers.code.values import same
+from kgsynth.verifiers.code.values import decode, same
 from kgsynth.verifiers.function_tests import Call, Outcome, run_calls
 
 CALLS_PER_SHAPE = 4
@@ -68,6 +68,22 @@ class Trial:
         return (other.kind, other.detail) == (mine.kind, mine.detail) and same(other.value, mine.value)
 
 
+def called(name: str, call: Call) -> str:
+    """The call as it would be typed."""
+    arguments = [*map(repr, call.args), *(f"{key}={value!r}" for key, value in call.kwargs.items())]
+    return f"{name}({', '.join(arguments)})"
+
+
+def ended(trial: Trial, s: str = "") -> str:
+    """In words: "return 3", "raise ValueError", with an s behind the verb where it is asked for."""
+    match trial.outcome.kind:
+        case "returned":
+            return f"return{s} `{decode(trial.outcome.value)!r}`"
+        case "raised":
+            return f"raise{s} `{trial.outcome.detail}`"
+    return f"give{s} no usable result"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Subject:
     """What is to be written: a function, or one function applied to the result of another."""
@@ -104,7 +120,7 @@ def probe(function: Function, sandbox: Sandbox, least: int) -> Probe:
     subject = Subject(
         label=function.dotted,
         name=function.name,
-        real=f"from {function.module} import {function.name}",
+        real=real_source(function),
         reference=function.slice.source,
         forbidden=(function.module,),
     )
@@ -122,7 +138,7 @@ def _changes_arguments(subject: Subject, trials: Sequence[Trial], sandbox: Sandb
     watch = "def _watched(*args, **kwargs):\n    before = repr((args, kwargs))"
     source = f"{subject.real}\n{watch}\n    {subject.name}(*args, **kwargs)\n    return repr((args, kwargs)) != before"
     calls = [t.call for t in trials if t.outcome.kind == "returned"]
-    return any(t.outcome.value is True for t in _run(source, "_watched", calls, sandbox))
+    return any(t.outcome.value is True for t in trials_of(source, "_watched", calls, sandbox))
 
 
 def probe_chain(inner: Probe, outer: Function, call: str, signature: str, sandbox: Sandbox, least: int) -> Probe:
@@ -144,11 +160,11 @@ def probe_chain(inner: Probe, outer: Function, call: str, signature: str, sandbo
     if clash := _clash(first.reference, outer.slice.source):
         return Probe(subject=subject, check="reference", fault=f"{subject.label}: both define {clash!r}")
     calls = [t.call for t in inner.trials if t.outcome.kind == "returned"]
-    found = [t for t in _run(subject.real, CHAIN, calls, sandbox) if t.outcome.kind == "returned" and t.is_short]
+    found = [t for t in trials_of(subject.real, CHAIN, calls, sandbox) if t.outcome.kind == "returned" and t.is_short]
     if len(found) < ACCEPTED * len(calls):
         fault = f"{subject.label}: the outer function takes {len(found)} of {len(calls)} inner results"
         return Probe(subject=subject, check="oracle", fault=fault)
-    trials = _agreeing(found, subject.real, CHAIN, (), sandbox)
+    trials = agreeing(found, subject.real, CHAIN, (), sandbox)
     return _compared(subject, trials, [f"{first.reference}\n{head}{name}"], sandbox, least)
 
 
@@ -163,7 +179,7 @@ def _compared(subject: Subject, trials: list[Trial], mutants: Sequence[str], san
     if len(trials) < least or not _varied(trials):
         fault = f"{subject.label}: {len(trials)} repeatable calls found, or all return the same"
         return Probe(subject=subject, check="oracle", fault=fault)
-    agreed = _agreeing(trials, subject.reference, subject.name, subject.forbidden, sandbox)
+    agreed = agreeing(trials, subject.reference, subject.name, subject.forbidden, sandbox)
     if len(agreed) < max(least, (1 - DISPUTED) * len(trials)) or not _varied(agreed):
         fault = f"{subject.label}: its reference differs in {len(trials) - len(agreed)} of {len(trials)} calls"
         return Probe(subject=subject, check="reference", fault=fault)
@@ -171,12 +187,37 @@ def _compared(subject: Subject, trials: list[Trial], mutants: Sequence[str], san
     return Probe(subject=subject, trials=tuple(agreed), mutants=tuple(caught))
 
 
+def alike(trials: Sequence[Trial], most: int) -> list[Trial]:
+    """The trials whose arguments have the types that are the most frequent, and the next ones while there are fewer than
+    `most`: what a function does with odd types is nobody's question. At most `most`, spread evenly."""
+    groups: dict[str, list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault(repr([types_of(value) for value in trial.call.args]), []).append(trial)
+    kept: list[Trial] = []
+    for group in sorted(groups.values(), key=len, reverse=True):
+        kept += group if len(kept) < most // 2 else []
+    return kept[:: -(-len(kept) // most)] if kept else []
+
+
+def types_of(value: Any) -> Any:
+    """The type of a value, for a list or tuple with the types of its items."""
+    if isinstance(value, list | tuple):
+        return type(value).__name__, sorted({str(types_of(item)) for item in value})
+    return type(value).__name__
+
+
 def known_calls(function: Function, sandbox: Sandbox) -> list[Trial]:
     """Calls of the real function that repeat: with a value that can be encoded, or an exception that is documented."""
     if no_oracle(function):
         return []
-    real = f"from {function.module} import {function.name}"
-    return _agreeing(_accepted(function, real, sandbox), real, function.name, (), sandbox)
+    real = real_source(function)
+    return agreeing(_accepted(function, real, sandbox), real, function.name, (), sandbox)
+
+
+def real_source(function: Function) -> str:
+    """What defines the real function: an import, or the library's text where a module may have removed a private name."""
+    private = function.slice is not None and function.name.startswith("_")
+    return function.slice.source if private and function.slice else f"from {function.module} import {function.name}"
 
 
 def no_oracle(function: Function) -> str:
@@ -202,11 +243,11 @@ def _accepted(function: Function, real: str, sandbox: Sandbox) -> list[Trial]:
     if PRESUPPOSES_NUMBERS.search(function.doc):
         likely = [shape for shape in likely if set(shape.kinds) <= NUMERIC] or likely
     tried = [(shape, shape.call(rng, in_order=in_order)) for shape in likely for _ in range(CALLS_PER_SHAPE)]
-    first = _run(real, function.name, [call for _, call in tried], sandbox)
+    first = trials_of(real, function.name, [call for _, call in tried], sandbox)
     good = [(shape, t) for (shape, _), t in zip(tried, first, strict=True) if t.outcome.kind == "returned"]
     kept = _shapes_kept([shape for shape, _ in good])
     more = [shape.call(rng, in_order=in_order) for shape in kept for _ in range(MORE_CALLS // len(kept))]
-    again = _run(real, function.name, more, sandbox)
+    again = trials_of(real, function.name, more, sandbox)
     found = [t for shape, t in good if shape in kept] + again
     usable = [t for t in (*found, *first) if _is_documented(t, function) and (t.outcome.kind == "raised" or t in found)]
     distinct = {t.key: t for t in usable if t.is_short}
@@ -232,7 +273,7 @@ def _varied(trials: Sequence[Trial]) -> bool:
     return len(counts) >= 3 or (truths and len(counts) == 2 and min(counts.values()) >= 3)
 
 
-def _run(
+def trials_of(
     source: str,
     name: str,
     calls: Sequence[Call],
@@ -245,10 +286,10 @@ def _run(
     return [Trial(call, outcome) for call, outcome in zip(calls, outcomes, strict=True)]
 
 
-def _agreeing(trials: list[Trial], source: str, name: str, forbidden: Sequence[str], sandbox: Sandbox) -> list[Trial]:
+def agreeing(trials: list[Trial], source: str, name: str, forbidden: Sequence[str], sandbox: Sandbox) -> list[Trial]:
     """The trials that come out the same from this source, called in opposite order in a process of its own, in which
     strings hash otherwise."""
-    others = _run(source, name, [t.call for t in reversed(trials)], sandbox, forbidden, hash_seed=2)[::-1]
+    others = trials_of(source, name, [t.call for t in reversed(trials)], sandbox, forbidden, hash_seed=2)[::-1]
     return [t for t, other in zip(trials, others, strict=True) if t.agrees(other.outcome)]
 
 
@@ -262,7 +303,7 @@ def _caught(subject: Subject, mutants: Sequence[str], trials: Sequence[Trial], s
     program = "\n".join([subject.reference, *bodies, dispatcher])
     some = list(enumerate(trials))[:: max(1, len(trials) // 24)]
     calls = [Call(args=(k, list(t.call.args), dict(t.call.kwargs))) for k in range(len(mutants)) for _, t in some]
-    ended = _run(program, "_dispatch", calls, sandbox, seconds=MUTANT_SECONDS)
+    ended = trials_of(program, "_dispatch", calls, sandbox, seconds=MUTANT_SECONDS)
     for k, source in enumerate(mutants):
         mine = [trial.outcome for trial in ended[k * len(some) : (k + 1) * len(some)]]
         if any(outcome.kind == "failed" for outcome in mine):

@@ -124,7 +124,7 @@ def function_named(module: str, name: str) -> Function | None:
         return None
     if {i.split(".")[0] for i in cut.imports} & IMPURE:
         return None
-    return Function(module=module, name=name, signature=_signature(definition.args), doc=doc, slice=cut)
+    return Function(module=module, name=name, signature=shown_signature(definition.args), doc=doc, slice=cut)
 
 
 def public_functions(module: str) -> list[str]:
@@ -157,7 +157,7 @@ def _aliases(body: list[ast.stmt]) -> dict[str, str]:
     return found
 
 
-def _signature(arguments: ast.arguments) -> str:
+def shown_signature(arguments: ast.arguments) -> str:
     """Without annotations; a default that is not a literal is shown as `...`."""
     plain = tree_of(f"def f({ast.unparse(arguments)}): ...").body[0]
     assert isinstance(plain, ast.FunctionDef)

@@ -13,17 +13,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kgsynth.concept import Concept, SourceSpan, content_id
+from kgsynth.concept import Concept, content_id
 from kgsynth.sample import Sample
 from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject, rng_of
 from kgsynth.synthesize.inputs import likely_kinds
+from kgsynth.synthesize.library import probed, span_of
 from kgsynth.synthesize.material import Material, PageFunction
 from kgsynth.synthesize.oracle import (
     CHAIN,
@@ -32,7 +32,6 @@ from kgsynth.synthesize.oracle import (
     Probe,
     Trial,
     no_oracle,
-    probe,
     probe_chain,
     required,
 )
@@ -67,12 +66,12 @@ async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task |
     if sample.variant >= len(wishes):
         return reject(sample, "material", f"{len(wishes)} functions to write under {material.concept.name!r}")
     wish = wishes[sample.variant]
-    probed = await _probed(wish.item.function, env)
-    if probed.fault:
-        return reject(sample, probed.check, probed.fault)
+    known = await probed(wish.item.function, env)
+    if known.fault:
+        return reject(sample, known.check, known.fault)
     if wish.number:
-        return await _chained(sample, material.concept, env, wish, probed)
-    return _task(sample, env, [material.concept], _prompt(wish.item.function), [wish.item], probed)
+        return await _chained(sample, material.concept, env, wish, known)
+    return _task(sample, env, [material.concept], _prompt(wish.item.function), [wish.item], known)
 
 
 def _wishes(material: Material, env: SynthesisEnv) -> list[Wish]:
@@ -90,14 +89,6 @@ def _length(function: Function) -> int:
     return len(function.slice.source) if function.slice else 0
 
 
-async def _probed(function: Function, env: SynthesisEnv) -> Probe:
-    """Probed once per run; drafts that want the same function at the same time wait for one probe."""
-    if function.dotted not in env.probes:
-        work = asyncio.to_thread(probe, function, env.sandbox, env.config.least_tests)
-        env.probes[function.dotted] = asyncio.ensure_future(work)
-    return await asyncio.shield(env.probes[function.dotted])
-
-
 async def _chained(sample: Sample, concept: Concept, env: SynthesisEnv, wish: Wish, inner: Probe) -> Task | Rejection:
     """Apply the first outer function that takes the inner one's results and leaves them different enough."""
     function = wish.item.function
@@ -108,11 +99,11 @@ async def _chained(sample: Sample, concept: Concept, env: SynthesisEnv, wish: Wi
         other, item = pool[dotted]
         call = _arguments(function)
         work = (inner, item.function, call, function.signature, env.sandbox, env.config.least_tests)
-        probed = await asyncio.to_thread(probe_chain, *work)
-        if not probed.fault and len(probed.subject.reference) <= env.config.max_reference_chars:
+        tried = await asyncio.to_thread(probe_chain, *work)
+        if not tried.fault and len(tried.subject.reference) <= env.config.max_reference_chars:
             prompt = _chain_prompt(function, item.function, call)
-            return _task(sample, env, [concept, other], prompt, [wish.item, item], probed)
-        faults.append(probed.fault or f"{probed.subject.label}: the reference is too long")
+            return _task(sample, env, [concept, other], prompt, [wish.item, item], tried)
+        faults.append(tried.fault or f"{tried.subject.label}: the reference is too long")
     return reject(sample, "oracle", faults[-1])
 
 
@@ -148,15 +139,15 @@ def _task(
     concepts: Sequence[Concept],
     prompt: str,
     items: Sequence[PageFunction],
-    probed: Probe,
+    known: Probe,
 ) -> Task | Rejection:
-    subject = probed.subject
-    chosen = choose_tests(probed.trials, env.config.most_tests, rng_of(sample, "tests"))
-    if echoed := _always_echoed([probed.trials[n] for n in chosen]):
+    subject = known.subject
+    chosen = choose_tests(known.trials, env.config.most_tests, rng_of(sample, "tests"))
+    if echoed := _always_echoed([known.trials[n] for n in chosen]):
         return reject(
             sample, "wrong", f"{subject.label}: returning argument {echoed[0] + 1} as it came passes every test"
         )
-    tests = [expectation(probed.trials[n].call, probed.trials[n].outcome) for n in chosen]
+    tests = [expectation(known.trials[n].call, known.trials[n].outcome) for n in chosen]
     params = {"name": subject.name, "tests": tests, "forbidden": list(subject.forbidden), "seconds": SECONDS}
     return build_task(
         sample,
@@ -165,8 +156,8 @@ def _task(
         prompt=prompt,
         verifier=VerifierSpec(name="function_tests", params=params),
         reference=_reply(subject.reference),
-        wrong=[_reply(source) for source in wrong_sources(probed, chosen)],
-        spans=list(dict.fromkeys(map(_span, items))),
+        wrong=[_reply(source) for source in wrong_sources(known, chosen)],
+        spans=list(dict.fromkeys(map(span_of, items))),
     )
 
 
@@ -194,15 +185,6 @@ def _reply(source: str) -> str:
     return answered(f"\n{source}\n")
 
 
-def _span(item: PageFunction) -> SourceSpan:
-    """The page from where the documentation text begins."""
-    text = item.page.source.text
-    opening = r"\s+".join(map(re.escape, item.function.doc.split()[:4]))
-    match = re.search(opening, text)
-    start = match.start() if match else 0
-    return item.page.source.span(start, min(len(text), start + max(200, len(item.function.doc))))
-
-
 def choose_tests(trials: Sequence[Trial], most: int, rng: random.Random) -> list[int]:
     """Numbers of trials: those that return no argument and those that do in turn, in each every different result once
     before any twice; a few documented exceptions."""
@@ -220,17 +202,17 @@ def choose_tests(trials: Sequence[Trial], most: int, rng: random.Random) -> list
     return sorted([*mixed[: most - len(raised)], *raised])
 
 
-def wrong_sources(probed: Probe, chosen: Sequence[int]) -> Iterator[str]:
+def wrong_sources(known: Probe, chosen: Sequence[int]) -> Iterator[str]:
     """Sources that fail a chosen test, each for another reason."""
-    trials = [probed.trials[n] for n in chosen]
-    head = f"def {probed.subject.name}(*args, **kwargs):"
+    trials = [known.trials[n] for n in chosen]
+    head = f"def {known.subject.name}(*args, **kwargs):"
     commonest = Counter(_plain(t) for t in trials if t.outcome.kind == "returned").most_common(1)[0][0]
     yield f"{head}\n    return {commonest}"
     for position in range(min(len(trial.call.args) for trial in trials)):
         yield f"{head}\n    return args[{position}]"
-    caught = [mutant.source for mutant in probed.mutants if mutant.caught_by & set(chosen)]
+    caught = [mutant.source for mutant in known.mutants if mutant.caught_by & set(chosen)]
     yield from caught[:2]
-    yield probed.subject.real
+    yield known.subject.real
 
 
 def _always_echoed(trials: Sequence[Trial]) -> list[int]:

@@ -20,7 +20,7 @@ from kgsynth.sample import Sample
 from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject, rng_of
 from kgsynth.synthesize.material import Material
-from kgsynth.synthesize.oracle import Trial, known_calls
+from kgsynth.synthesize.oracle import Trial, called, known_calls
 from kgsynth.synthesize.snippet import UNREPEATABLE, Example, as_session, run_snippets, variations
 from kgsynth.synthesize.stdlib import Function
 from kgsynth.task import Task, VerifierSpec
@@ -123,8 +123,7 @@ async def _known_calls(function: Function, env: SynthesisEnv) -> list[Trial]:
 
 
 def _call_session(function: Function, trial: Trial) -> Session:
-    arguments = [*map(repr, trial.call.args), *(f"{key}={value!r}" for key, value in trial.call.kwargs.items())]
-    call = f"{function.name}({', '.join(arguments)})"
+    call = called(function.name, trial.call)
     return (call,) if function.module == "builtins" else (f"from {function.module} import {function.name}", call)
 
 
