@@ -29,10 +29,13 @@ def make_envs(
 ) -> list[TaskEnv]:
     """Encode the tasks whose prompt and reference fit; compare the lengths to see how many were left out.
 
+    Tasks with pictures are left out: the policy reads text only.
     The budget is 1.5 times the reference and 8 more, at most `max_new_tokens`.
     """
     envs = []
     for index, task in enumerate(tasks):
+        if task.images:
+            continue
         prompt = encode_prompt([Message(role="user", content=task.prompt)], tokenizer)
         reference = encode_reply(task.reference, tokenizer)
         if len(prompt) <= max_prompt_tokens and len(reference) <= max_new_tokens:

@@ -106,8 +106,8 @@ def _about_pages(material: Material, env: SynthesisEnv, size: int) -> Iterator[S
 def _entries(page: Page, concept: Concept, size: int) -> Iterator[Series]:
     """How long the entries are that a page has for its parts."""
     entries = [d for d in page.definitions if d.term not in (page.title, concept.name)]
-    named = {name_key(_short(d.term)): d for d in reversed(entries) if is_label(_short(d.term)) and d.text.split()}
-    kept = [d for d in entries if named.get(name_key(_short(d.term))) is d]
+    named = {name_key(short(d.term)): d for d in reversed(entries) if is_label(short(d.term)) and d.text.split()}
+    kept = [d for d in entries if named.get(name_key(short(d.term))) is d]
     for chunk in _chunks(kept, size):
         for measure, length in (("words", _words), ("characters", len)):
             items = [_entry(page, d, length) for d in chunk]
@@ -116,7 +116,7 @@ def _entries(page: Page, concept: Concept, size: int) -> Iterator[Series]:
 
 def _entry(page: Page, definition: Definition, length: Callable[[str], int]) -> Item:
     span = page.source.span(definition.start, definition.end)
-    return Item(label=_short(definition.term), value=length(definition.text), span=span)
+    return Item(label=short(definition.term), value=length(definition.text), span=span)
 
 
 def _sections(page: Page, concept: Concept, size: int) -> Iterator[Series]:
@@ -172,7 +172,7 @@ def _topics_below(concept: Concept, env: SynthesisEnv, size: int) -> Iterator[Se
 
 def _about_siblings(concept: Concept, env: SynthesisEnv, size: int) -> Iterator[Series]:
     for parent in env.graph.parents(concept):
-        group = [c for c in env.graph.children(parent) if is_label(_short(c.name))]
+        group = [c for c in env.graph.children(parent) if is_label(short(c.name))]
         if concept not in group or not is_label(parent.name) or len(group) < FEWEST:
             continue
         group, all_of = around(concept, group, size), group
@@ -183,7 +183,7 @@ def _about_siblings(concept: Concept, env: SynthesisEnv, size: int) -> Iterator[
         pages = [(c, page) for c in group if (page := _page_of(c, env))]
         for measure, count in (("words", _words), ("lines", _lines)):
             items = [
-                Item(label=_short(c.name), value=count(p.source.text), span=p.source.span(0, len(p.source.text)), concept=c)
+                Item(label=short(c.name), value=count(p.source.text), span=p.source.span(0, len(p.source.text)), concept=c)
                 for c, p in pages
             ]  # fmt: skip
             title = f"Length of the pages about parts of {parent.name}"
@@ -213,9 +213,9 @@ def _introduced(parent: Concept, child: Concept, env: SynthesisEnv, length: Call
     """A child and the length of the words with which a source introduces it."""
     edge = env.graph.edge(parent, child)
     spans = [span for span in (edge.spans if edge else ()) if span.text.strip()]
-    if not spans or not is_label(_short(child.name)):
+    if not spans or not is_label(short(child.name)):
         return None
-    return Item(label=_short(child.name), value=length(introduction(spans[0].text)), span=spans[0], concept=child)
+    return Item(label=short(child.name), value=length(introduction(spans[0].text)), span=spans[0], concept=child)
 
 
 def introduction(text: str) -> str:
@@ -246,7 +246,7 @@ def _chunks(items: Sequence, size: int) -> Iterable[Sequence]:
     return [items[start : start + size] for start in bounds]
 
 
-def _short(name: str) -> str:
+def short(name: str) -> str:
     """`randint` of `random.randint`: the part of a dotted name that tells siblings apart."""
     return name.rsplit(".", 1)[-1] if re.fullmatch(r"[\w.]+", name) else name
 

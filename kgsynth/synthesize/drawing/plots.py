@@ -129,11 +129,14 @@ def draw_line(series: Series, *, labelled: bool = False, colour: str = BLUE) -> 
     canvas.line((LEFT, base), (right, base), stroke=LINE, width=2)
     points = [(LEFT + slot * i + slot / 2, base - axis.at(value)) for i, value in enumerate(series.values)]
     canvas.path(points, "mark", stroke=colour)
-    for (x, y), label, value in zip(points, series.labels, series.values, strict=True):
+    for i, ((x, y), label) in enumerate(zip(points, series.labels, strict=True)):
         canvas.circle(x, y, 4, "mark", colour, label=label)
         canvas.text(x, base + 20, label, size=SMALL, anchor="middle")
         if labelled:
-            canvas.text(x, y - 10, number(value), size=SMALL, anchor="middle", fill=GREY)
+            higher = min(at[1] for at in points[max(0, i - 1) : i + 2]) < y and base - y >= 30
+            canvas.text(
+                x, y + 20 if higher else y - 10, number(series.values[i]), size=SMALL, anchor="middle", fill=GREY
+            )
     return canvas.picture()
 
 
@@ -245,7 +248,8 @@ def layout_of_line(series: Series) -> str:
     slot = max(_slot(series), min(80, WIDE // len(series) // 10 * 10))
     return (
         f"{_upright_frame(line_axis(series), slot, len(series))} Points are circles of radius 4 in the middle of their slots, joined by a "
-        "line of 2 pixels; values are centred, baseline 10 pixels above their point."
+        "line of 2 pixels; values are centred, baseline 10 pixels above their point, or 20 below it where a neighbour is higher and the "
+        "base line at least 30 pixels below."
     )
 
 
