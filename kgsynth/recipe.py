@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kgsynth.config import RunConfig, build_all, read_toml
+from kgsynth.consensus import ConsensusConfig
 from kgsynth.errors import ConfigError
 from kgsynth.feedback import FeedbackConfig
 from kgsynth.grow.grow import GrowConfig
 from kgsynth.llm.openai import LLMConfig
 from kgsynth.sample import SampleConfig
+from kgsynth.screen import ScreenConfig
 from kgsynth.seeds import with_seeds
 from kgsynth.synthesize import DraftConfig, task_type
+from kgsynth.validate import ValidateConfig
 from kgsynth.web.corpus import CorpusConfig
 from kgsynth.web.open import WebConfig
 
@@ -48,6 +51,7 @@ class SynthesizeConfig:
     drafts: int = 4  # at work at the same time
     samples_per_task: float = 4.0  # give up when this many samples per wanted task are drawn
     limits: DraftConfig = DraftConfig()
+    consensus: ConsensusConfig = ConsensusConfig()
 
     def __post_init__(self) -> None:
         if self.drafts < 1 or self.samples_per_task < 1:
@@ -56,7 +60,8 @@ class SynthesizeConfig:
 
 TABLES: dict[str, type] = {
     "run": RunConfig, "corpus": CorpusConfig, "web": WebConfig, "embed": EmbedConfig, "llm": LLMConfig, "store": StoreConfig,
-    "grow": GrowConfig, "sample": SampleConfig, "synthesize": SynthesizeConfig, "feedback": FeedbackConfig,
+    "grow": GrowConfig, "sample": SampleConfig, "synthesize": SynthesizeConfig,
+    "validate": ValidateConfig, "screen": ScreenConfig, "feedback": FeedbackConfig,
 }  # fmt: skip
 
 
@@ -73,6 +78,8 @@ class Recipe:
     grow: GrowConfig
     sample: SampleConfig
     synthesize: SynthesizeConfig
+    validate: ValidateConfig
+    screen: ScreenConfig
     feedback: FeedbackConfig
 
     @property

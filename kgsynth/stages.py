@@ -19,13 +19,12 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing, contextmanager
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from kgsynth.annotate import annotate
 from kgsynth.embed import Embedder, open_embedder
-from kgsynth.errors import RunError, TaskError, ValidationError
+from kgsynth.errors import RunError
 from kgsynth.feedback import to_learn
 from kgsynth.graph import ConceptGraph
 from kgsynth.grow.grow import grow, plant
@@ -38,12 +37,9 @@ from kgsynth.llm.offline import OfflineExtractive
 from kgsynth.llm.openai import OpenAIChat
 from kgsynth.recipe import Recipe
 from kgsynth.run import RunFolder
-from kgsynth.sample import Sample, cell_of, plan
-from kgsynth.sandbox import open_sandbox
 from kgsynth.store import open_store
-from kgsynth.synthesize import Rejection, SynthesisEnv, draft, survey
+from kgsynth.synthesis import Synthesis
 from kgsynth.task import Task, TaskSet
-from kgsynth.validate import prompt_key, validate
 from kgsynth.web import SearchProvider
 from kgsynth.web.corpus import Corpus, open_corpus
 from kgsynth.web.open import open_archive, open_web
@@ -217,16 +213,6 @@ async def grow_here(
         await run.llm.close()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Decided:
-    """What became of one sample: a task, or the reason why not."""
-
-    sample: Sample
-    task: Task | None = None
-    check: str = ""
-    message: str = ""
-
-
 def make_tasks(run: Run, on_progress: Callable[[int, int, int], None] = lambda *_: None) -> TaskSet:
     """Draft and validate samples until `[sample] tasks` are kept; returns all that are kept.
 
@@ -241,7 +227,7 @@ def make_tasks(run: Run, on_progress: Callable[[int, int, int], None] = lambda *
     if not len(run.graph):
         raise RunError(f"the graph of {run.folder.path} is empty; grow it first, with `kgsynth grow` or `kgsynth run`")
     with run.stage("synthesize") as counts:
-        _wait(_Synthesis(run, tasks, rejected, on_progress).work())
+        _wait(Synthesis(run, tasks, rejected, on_progress).work())
         counts |= {"kept": len(tasks), "rejected": len(rejected), **Counter(f"kept {t.type}" for t in tasks)}
     annotate(run.graph.store, run.folder.path, tasks)
     return TaskSet(tasks)
@@ -268,77 +254,3 @@ def load_kept(folder: RunFolder) -> list[Task]:
     """The tasks kept so far. Raises TaskError naming file and line."""
     path = folder / "tasks.jsonl"
     return list(TaskSet.load(path)) if path.exists() else []
-
-
-class _Synthesis:
-    """Keeps a few drafts at work and decides them in the order of their samples."""
-
-    def __init__(self, run: Run, tasks: list[Task], rejected: list[dict[str, Any]], show: Callable[..., None]) -> None:
-        self.run, self.tasks, self.rejected, self.show = run, tasks, rejected, show
-        self.config, self.wanted = run.recipe.synthesize, run.recipe.sample.tasks
-        self.seen = {key for task in tasks for key in (task.id, prompt_key(task.prompt))}
-        self.sandbox = open_sandbox(self.config.sandbox)
-
-    async def work(self) -> None:
-        run = self.run
-        try:
-            async with run.web("synthesize") as (search, reader):
-                self.env = SynthesisEnv(
-                    graph=run.graph, search=search, reader=reader, llm=run.llm,
-                    sandbox=self.sandbox, embedder=run.embedder,
-                )  # fmt: skip
-                await self._work()
-        finally:
-            await run.llm.close()
-
-    async def _work(self) -> None:
-        decided = {t.provenance.index for t in self.tasks} | {row["index"] for row in self.rejected}
-        limit = int(self.wanted * self.config.samples_per_task)
-        schedule = plan(self.run.graph, self.run.recipe.sample, await survey(self.env))
-        queue: list[asyncio.Task[Decided]] = []
-        try:
-            for sample in schedule.samples():
-                if sample.index >= limit or len(self.tasks) >= self.wanted:
-                    break
-                if sample.index not in decided:
-                    queue.append(asyncio.ensure_future(self._decide(sample)))
-                if len(queue) >= self.config.drafts:
-                    self._record(await queue.pop(0))
-            while queue and len(self.tasks) < self.wanted:
-                self._record(await queue.pop(0))
-        finally:
-            for task in queue:
-                task.cancel()
-            await asyncio.gather(*queue, return_exceptions=True)
-        if len(self.tasks) < self.wanted:
-            self._reject({"index": -1, "type": "", "check": "exhausted", "message": f"no sample left below {limit}"})
-
-    async def _decide(self, sample: Sample) -> Decided:
-        """Draft and validate one sample: everything but the comparison with the tasks kept so far."""
-        made = await draft(sample, self.env)
-        if isinstance(made, Rejection):
-            return Decided(sample=sample, check=made.check, message=made.message)
-        try:
-            await asyncio.to_thread(validate, made, self.sandbox)
-        except TaskError as error:
-            check = error.check if isinstance(error, ValidationError) else "form"
-            return Decided(sample=sample, check=check, message=str(error))
-        return Decided(sample=sample, task=made)
-
-    def _record(self, made: Decided) -> None:
-        """On disk before it counts."""
-        task = made.task
-        if task is not None and {task.id, prompt_key(task.prompt)} & self.seen:
-            made, task = Decided(sample=made.sample, check="unique", message="the same task was kept before"), None
-        if task is None:
-            cell = cell_of(made.sample)._asdict()
-            self._reject({"index": made.sample.index, **cell, "check": made.check, "message": made.message[:500]})
-        else:
-            self.run.folder.append("tasks.jsonl", task.to_json())
-            self.seen |= {task.id, prompt_key(task.prompt)}
-            self.tasks.append(task)
-        self.show(len(self.tasks), self.wanted, len(self.rejected))
-
-    def _reject(self, row: dict[str, Any]) -> None:
-        self.run.folder.append("rejected.jsonl", row)
-        self.rejected.append(row)
