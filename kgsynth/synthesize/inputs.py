@@ -170,9 +170,7 @@ class Shape:
 def constants_of(source: str) -> list[Any]:
     """The numbers and texts that a source compares with or looks for, in order, each once."""
     values = [node.value for node in ast.walk(tree_of(source)) if isinstance(node, ast.Constant)]
-    usable = [
-        v for v in values if type(v) in (int, float, str, bytes) and (not hasattr(v, "__len__") or 0 < len(v) < 20)
-    ]
+    usable = [v for v in values if type(v) in (int, float) or (isinstance(v, str | bytes) and 0 < len(v) < 20)]
     return list({(type(v), v): v for v in usable}.values())
 
 

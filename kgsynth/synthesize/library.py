@@ -76,6 +76,11 @@ async def _tried(function: Function, env: SynthesisEnv) -> Tried:
     return Tried(probe=known) if known.fault else await asyncio.to_thread(try_bugs, known, env.sandbox)
 
 
+def source_of(function: Function) -> str:
+    """Its slice."""
+    return function.slice.source if function.slice else ""
+
+
 def documented(function: Function) -> str:
     """Its documentation, indented under its signature."""
     doc = textwrap.indent(textwrap.dedent(function.doc).strip(), "    ")
@@ -99,7 +104,7 @@ def _share_out(env: SynthesisEnv) -> dict[str, list[PageFunction]]:
     shared: dict[str, list[PageFunction]] = {}
     for module in sorted({*near, *far}):
         for function in _behind(module):
-            if len(function.slice.source if function.slice else "") > env.config.max_code_chars:
+            if len(source_of(function)) > env.config.max_code_chars:
                 continue
             candidates = owners.get(function.dotted) or near.get(module)
             candidates = candidates or [row for row in far[module] if row[0] in broad] or far[module]

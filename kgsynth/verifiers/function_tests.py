@@ -16,7 +16,7 @@ from kgsynth.verifiers.answer import extract
 from kgsynth.verifiers.code import c_calls, runner
 from kgsynth.verifiers.code.calls import NOT_RUN, Call, Form, Outcome, check_arguments, run_calls, run_forms
 from kgsynth.verifiers.code.languages import LANGUAGES
-from kgsynth.verifiers.code.source import MAX_LENGTH, read
+from kgsynth.verifiers.code.source import MAX_LENGTH, problem, read
 from kgsynth.verifiers.code.values import checked, decode, encode, same
 from kgsynth.verifiers.params import identifier, one_of, only_known, seconds, some, texts
 
@@ -33,7 +33,10 @@ OPTIONS = ("name", "forbidden", "seconds", "language", "signature")
 @register("function_tests", needs_sandbox=True)
 def function_tests(answer: str, params: Mapping[str, Any], sandbox: Sandbox | None) -> Verdict:
     """params: {"name": "gcd", "tests": [{"args", "kwargs", "expect" | "raises", "seconds"?}...], "forbidden": ["math"],
-    "seconds": 5, "language": "python" | "javascript" | "c", "signature": {...} for C}.
+    "seconds": 5, "language": "python" | "javascript" | "c", "signature": {...} for C, "prelude": "import re\\n..."}.
+
+    The prelude is Python that stands before the answer in the same module, for an answer that is a part of one; `name` may
+    be one of its functions, which then calls the answer's.
 
     Scores 1.0 when every test passes, else 0.0. The evidence says how many passed, which failed first and what came
     out there; never what was expected. Raises SandboxError when no box can be made.
@@ -45,7 +48,7 @@ def function_tests(answer: str, params: Mapping[str, Any], sandbox: Sandbox | No
         return Verdict(score=0.0, reason=missing)
     loose = options["language"] != "python"
     outcomes = run_forms(
-        read(text), params["name"], list(map(_form, tests)), sandbox,
+        whole(read(text), params), params["name"], list(map(_form, tests)), sandbox,
         until=lambda number, outcome: not _passes(outcome, tests[number], loose), **options,
     )  # fmt: skip
     passed = [_passes(outcome, test, loose) for outcome, test in zip(outcomes, tests, strict=True)]
@@ -55,6 +58,11 @@ def function_tests(answer: str, params: Mapping[str, Any], sandbox: Sandbox | No
     first = next(i for i, outcome in enumerate(outcomes) if not passed[i] and outcome.detail != NOT_RUN)
     evidence |= {"first_failing": first, "got": shown(outcomes[first])}
     return Verdict(score=0.0, reason=reason_of(outcomes[first]), evidence=evidence)
+
+
+def whole(source: str, params: Mapping[str, Any]) -> str:
+    """The module that is run: the prelude, where there is one, and the answer's source."""
+    return f"{params['prelude'].rstrip()}\n\n\n{source}" if params.get("prelude") else source
 
 
 def expectation(call: Call, outcome: Outcome) -> dict[str, Any]:
@@ -94,11 +102,23 @@ def _passes(outcome: Outcome, test: Mapping[str, Any], loose: bool) -> bool:
 
 def _checked(params: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], dict[str, Any]]:
     """The tests and the options of `run_forms`. Raises VerifierError for a task without tests and what is not as said."""
-    only_known("function_tests", params, (*OPTIONS, "tests"))
+    only_known("function_tests", params, (*OPTIONS, "tests", "prelude"))
     options, tests = checked_options("function_tests", params), some("function_tests", params, "tests", "test")
+    _check_prelude(params, options)
     for number, test in enumerate(tests):
         _check_test(f"function_tests: test {number}", test, options)
     return tests, options
+
+
+def _check_prelude(params: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Raises VerifierError for a prelude that no answer could stand behind."""
+    if "prelude" not in params:
+        return
+    prelude, name = params["prelude"], params["name"]
+    if not isinstance(prelude, str) or options["language"] != "python":
+        raise VerifierError(f"function_tests: 'prelude' is a text and for python only, not {prelude!r:.80}")
+    if reason := problem(f"{prelude}\n{name} = None\n", name, options["forbidden"]):
+        raise VerifierError(f"function_tests: 'prelude' has a {reason}: {prelude[:80]!r}")
 
 
 def checked_options(label: str, params: Mapping[str, Any]) -> dict[str, Any]:
