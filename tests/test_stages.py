@@ -165,15 +165,14 @@ def teacher(request: dict[str, Any]) -> dict[str, Any]:
         for n, body in passages
         if (found := re.findall(r"^- \**(.*?)\**: (.*)$", body, re.MULTILINE))
     )
-    asked = re.search(r"Question number (\d+)", text)
+    asked = re.search(r"question number (\d+)", text)
     assert asked
     return {
         "type": "text",
         "question": f"Question {asked[1]}: which term is it of which one says what follows? {said.replace(term, 'It')[5:]}",
         "answer": term,
         "wrong": ["a stack", "a queue", "a graph"],
-        "passage": number,
-        "quote": f"{term}: {said}",
+        "evidence": [{"passage": number, "quote": f"{term}: {said}"}],
     }
 
 
@@ -185,7 +184,7 @@ def with_model(server: FakeOpenAI, tmp_path: Path, *more: str) -> Recipe:
     settings = [
         f"run.dir={tmp_path}", f"run.name=model-{len(list(tmp_path.iterdir()))}", "corpus.builtin=false",
         f'corpus.paths=["{pages}"]', "corpus.cache=false", "grow.agents=1", "synthesize.drafts=1",
-        'grow.seeds=[{name="data structures", domain="data"}]', "sample.tasks=8", "sample.types={written=1.0}",
+        'grow.seeds=[{name="data structures", domain="data"}]', "sample.tasks=8", "sample.types={written=1.0}", "sample.scopes={concept=1.0}",
         "llm.kind=openai", "llm.model=fake", f"llm.base_url={server.url}", *more,
     ]  # fmt: skip
     return load_recipe(RECIPE, settings)
