@@ -16,16 +16,15 @@ from dataclasses import dataclass
 from kgsynth.rephrase.chunks import CODE, sentences
 
 AUTHOR = "rules (no model)"
-PARTICIPLES: dict[str, str] = dict(  # of verbs that take an object: the imperative and what is done
-    tuple(pair.split("/")) for pair in (
-        "return/returned raise/raised contain/contained create/created provide/provided support/supported define/defined"
-        " call/called implement/implemented store/stored require/required accept/accepted convert/converted remove/removed"
-        " add/added read/read write/written set/set compute/computed produce/produced replace/replaced check/checked test/tested"
-        " insert/inserted encode/encoded decode/decoded open/opened close/closed find/found parse/parsed generate/generated"
-        " represent/represented handle/handled describe/described compare/compared copy/copied delete/deleted split/split"
-        " join/joined extract/extracted format/formatted send/sent extend/extended reverse/reversed rotate/rotated"
-    ).split()
-)  # fmt: skip
+_TRANSITIVE = (
+    "return/returned raise/raised contain/contained create/created provide/provided support/supported define/defined"
+    " call/called implement/implemented store/stored require/required accept/accepted convert/converted remove/removed"
+    " add/added read/read write/written set/set compute/computed produce/produced replace/replaced check/checked test/tested"
+    " insert/inserted encode/encoded decode/decoded open/opened close/closed find/found parse/parsed generate/generated"
+    " represent/represented handle/handled describe/described compare/compared copy/copied delete/deleted split/split"
+    " join/joined extract/extracted format/formatted send/sent extend/extended reverse/reversed rotate/rotated"
+)
+PARTICIPLES = {verb: done for verb, _, done in (pair.partition("/") for pair in _TRANSITIVE.split())}
 
 
 def third(verb: str) -> str:

@@ -21,7 +21,20 @@ import numpy as np
 from kgsynth.embed import Embedder
 from kgsynth.screen.benchmark import Item
 from kgsynth.screen.postings import Floats, Postings, Templates, without
-from kgsynth.screen.text import NUMBER, WORD, Hashes, content, runs, shingles, stems, telling, word_hashes
+from kgsynth.screen.text import (
+    NUMBER,
+    TOKEN,
+    WORD,
+    Hashes,
+    content,
+    numberless,
+    runs,
+    shingles,
+    stems,
+    telling,
+    units,
+    word_hashes,
+)
 
 MEASURES = ("verbatim", "reordered", "renumbered", "run", "embedding")  # the surest first
 GRAM = 13  # words
@@ -106,7 +119,7 @@ class Benchmarks:
             covered, longest = _covered(self._hashes(at), word_hashes(text))
             if covered >= self._limits.overlap:
                 return Overlap(item=self._items[at], measure="verbatim", value=covered, shared=_quoted(text, longest))
-            return self._told(at, "reordered", float(of_item[at]), text)
+            return self._unordered(at, "reordered", float(of_item[at]), text)
         at = int(np.argmax(of_task))
         if of_task[at] < WHOLE:
             return None
@@ -120,7 +133,7 @@ class Benchmarks:
         at = int(np.argmax(of_item))
         if of_item[at] < self._limits.renumbered or not NUMBER.search(text):
             return None
-        return self._told(at, "renumbered", float(of_item[at]), text)
+        return self._unordered(at, "renumbered", float(of_item[at]), text)
 
     def _shares(self, kind: str, text: str, postings: Postings, *, numbers: bool) -> tuple[Floats, Floats]:
         """For every item, how much of it is in the text, and how much of the text in it; the less of both, where the one
@@ -174,6 +187,12 @@ class Benchmarks:
     def _hashes(self, at: int) -> Hashes:
         return word_hashes(self._texts[at])
 
+    def _unordered(self, at: int, measure: str, value: float, text: str) -> Overlap:
+        """What they share are sentences and lines, wherever these stand."""
+        known = set(map(_loosely, units(self._texts[at])))
+        shared = [unit for unit in units(text) if _loosely(unit) in known]
+        return Overlap(item=self._items[at], measure=measure, value=value, shared=" | ".join(shared))
+
     def _told(self, at: int, measure: str, value: float, text: str) -> Overlap:
         longest = _covered(self._hashes(at), word_hashes(text))[1]
         return Overlap(item=self._items[at], measure=measure, value=value, shared=_quoted(text, longest))
@@ -182,6 +201,10 @@ class Benchmarks:
 def is_long(text: str) -> bool:
     """Whether a solution has enough words to be told from others."""
     return len(WORD.findall(text)) >= SOLUTION_WORDS
+
+
+def _loosely(unit: str) -> tuple[str, ...]:
+    return tuple(TOKEN.findall(numberless(unit)))
 
 
 def _grams(text: str) -> Hashes:

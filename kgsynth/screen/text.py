@@ -22,7 +22,7 @@ WORD = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+")
 TOKEN = re.compile(  # words, literals without a word, and the symbols that mean something in code
     rf"[{_SINGLE}]|[^\W{_SINGLE}]+|'[^\w\s']{{0,4}}'|\"[^\w\s\"]{{0,4}}\"|[^\w\s.,;:'\"`?!‘’“”]"
 )
-NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+NUMBER = re.compile(r"(?<![^\W\d])\d+(?:[.,]\d+)*(?![^\W\d])")  # not the 256 of sha256
 NUMBER_WORDS = re.compile(
     r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen"
     r"|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand)\b"
