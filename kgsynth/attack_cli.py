@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kgsynth.attack.campaign import Assault
     from kgsynth.task import Task
 
+EACH = 20  # tasks of a type that an attack on the grader is tried on
 SHOWN = 5  # paid replies that are printed
 
 ABOUT = """\
@@ -34,6 +35,10 @@ A cell of the table is "paid/tried", counted in replies; "-" where the attack do
   oracle            the reference answer: must be paid, always
   no-op, blank, echo, planted       must never be paid, as everything below them
   each letter       a guess at each option of a choice: one in n is right; shown is the level of chance
+
+Tricks with a task (its prompt, its tests, constants, what was planted) are tried on every task. Tricks with the grader and its box, or
+with the form of replies that take a box to judge, do the same on all tasks of a type: each is tried on --each of them, other
+ones for every trick, so that every task meets some; a quarter as many where a trick runs into limits; --all tries all.
 
 In red is what should not be: a trick that was paid, an oracle that was not, a verifier that a reply brought down (!).
 
@@ -62,6 +67,8 @@ def add_attack_command(commands: Any) -> None:
     sub.add_argument("--limit", type=positive, metavar="N", help="the first N tasks of each type (default: all)")
     sub.add_argument("--attack", action="append", metavar="NAME", help="only this attack; may be given again")
     sub.add_argument("--type", action="append", metavar="T", help="only tasks of this type; may be given again")
+    sub.add_argument("--each", type=positive, default=EACH, metavar="N", help="try what is the same for all tasks of a type on N of them (default: %(default)s)")  # fmt: skip
+    sub.add_argument("--all", action="store_true", help="try everything on every task")
     sub.add_argument("--seed", type=int, default=0, help="of the replies (default: %(default)s)")
     sub.add_argument("--out", metavar="FILE.jsonl", type=Path, help="keep the results there; go on where it ends")
     sub.add_argument("--json", action="store_true", help="only one line of JSON")
@@ -110,11 +117,11 @@ def _chosen(args: argparse.Namespace, tasks: Sequence[Task]) -> list[Task]:
 
 def _fought(args: argparse.Namespace, tasks: list[Task], attacks: dict[str, Attack]) -> tuple[list[Assault], int]:
     """(results, how many of them are of an earlier call)."""
-    from kgsynth.attack import attacks_on
-    from kgsynth.attack.campaign import Assault, campaign, held
+    from kgsynth.attack.campaign import Assault, campaign, held, planned
     from kgsynth.show import checking
 
-    total = sum(found.name in attacks for task in tasks for found in attacks_on(task))
+    each = None if args.all else args.each
+    total = len(planned(tasks, attacks, each=each, seed=args.seed))
     with ExitStack() as stack:
         log = stack.enter_context(kept(args.out, tuple(field.name for field in fields(Assault))))
         done = {result.key: result for result in map(Assault.from_row, log.rows)}
@@ -128,7 +135,7 @@ def _fought(args: argparse.Namespace, tasks: list[Task], attacks: dict[str, Atta
         sandbox = stack.enter_context(opened(args.sandbox, tasks))
         show = stack.enter_context(checking("attack", total))
         fresh = wrong = 0
-        for result in campaign(tasks, attacks, sandbox, seed=args.seed, workers=args.workers, known=known):
+        for result in campaign(tasks, attacks, sandbox, seed=args.seed, workers=args.workers, each=each, known=known):
             if not result.unjudged:
                 log.append(result.to_row())
             results.append(result)

@@ -22,12 +22,17 @@ from kgsynth.errors import VerifierError
 from kgsynth.task import Task
 from kgsynth.verifiers.answer import CLOSE, OPEN, extract
 
-Pays = Literal[
-    "never", "once", "always"
-]  # "once": a guess at each option; one of the replies to a task is right by chance
+Pays = Literal["never", "once", "always"]  # "once": a guess at each option; one of the replies is right by chance
+About = Literal["task", "reply", "grader"]
 Answers = Callable[[Task, random.Random], Iterable[str]]
 
 OURS = "ours"
+# What the tricks of a file are about, unless they say so themselves: the task (its tests, its prompt), the form of a reply, or the
+# grader and its box, which are the same for all tasks of a type.
+PARTS: dict[str, About] = {
+    "controls": "task", "forms": "reply", "texts": "reply", "functions": "grader", "searches": "grader",
+    "harm": "grader", "programs": "grader", "kernels": "task", "worlds": "grader", "pictures": "grader", "guesses": "task",
+}  # fmt: skip
 LONGEST = 1 << 30  # no limit, for `extract`: references are ours
 
 
@@ -43,6 +48,8 @@ class Attack:
     make: Answers
     pays: Pays = "never"
     knows_reference: bool = False
+    about: About = "task"
+    slow: bool = False  # its replies take the grader's time until a limit is reached
 
     def answers(self, task: Task, seed: int = 0) -> list[str]:
         """The hostile replies to this task, whole, as a model would send them."""
@@ -61,15 +68,20 @@ def attack(
     applies: Callable[[Task], bool] = lambda task: True,
     pays: Pays = "never",
     knows_reference: bool = False,
+    about: About | None = None,
+    slow: bool = False,
 ) -> Callable[[Answers], Answers]:
-    """Class a function as the maker of the replies of attack `name`. Raises VerifierError when the name is taken."""
+    """Class a function as the maker of the replies of attack `name`. `about`: None is what its file is about, see PARTS.
+
+    Raises VerifierError when the name is taken.
+    """
 
     def add(make: Answers) -> Answers:
         if name in REGISTRY:
             raise VerifierError(f"attack {name!r} is registered twice")
         REGISTRY[name] = Attack(
             name=name, trick=trick, source=source, number=number, applies=applies, make=make, pays=pays,
-            knows_reference=knows_reference,
+            knows_reference=knows_reference, about=about or PARTS.get(make.__module__.rpartition(".")[2], "task"), slow=slow,
         )  # fmt: skip
         return make
 
@@ -100,17 +112,5 @@ def inside(reply: str) -> str:
     return extract(reply, LONGEST)[0].strip() or reply.strip()
 
 
-TABLE = (
-    "controls",
-    "forms",
-    "texts",
-    "functions",
-    "searches",
-    "harm",
-    "programs",
-    "kernels",
-    "worlds",
-    "pictures",
-)  # in this order
-for _part in TABLE:  # each registers its tricks
+for _part in PARTS:  # each registers its tricks, in this order
     importlib.import_module(f"{__name__}.{_part}")

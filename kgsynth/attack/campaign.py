@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from kgsynth.attack import Attack, attacks_on
@@ -19,8 +19,11 @@ from kgsynth.errors import SandboxError, TaskError, VerifierError
 from kgsynth.sandbox import Sandbox
 from kgsynth.task import Task
 from kgsynth.threads import as_done
-from kgsynth.verifiers import verify
+from kgsynth.verifiers import NEEDS_SANDBOX, verify
 
+SLOW = NEEDS_SANDBOX | {"mathematics"}  # verifiers that start something for each reply
+PATIENT = ("function_tests", "properties", "programs", "world")  # verifiers that take `seconds`
+SECONDS = 1.0
 SHOWN = 300  # characters of a paid reply that are kept
 Key = tuple[str, str, str]
 EXECUTED = "the answer was executed in the grader"
@@ -65,16 +68,17 @@ def held(attack: Attack, result: Assault) -> bool:
 
 
 def campaign(
-    tasks: Iterable[Task],
+    tasks: Sequence[Task],
     attacks: Mapping[str, Attack],
     sandbox: Sandbox | None,
     *,
     seed: int = 0,
     workers: int = 1,
+    each: int | None = None,
     known: Callable[[Key], bool] = lambda key: False,
 ) -> Iterator[Assault]:
-    """Each assault as it ends, in any order. Those whose key is `known` are left out."""
-    jobs = ((task, found) for task in tasks for found in attacks_on(task) if found.name in attacks)
+    """Each assault as it ends, in any order. Those whose key is `known` are left out. `each`: see `planned`."""
+    jobs = planned(tasks, attacks, each=each, seed=seed)
 
     def fought(job: tuple[Task, Attack]) -> Assault | None:
         task, found = job
@@ -84,11 +88,55 @@ def campaign(
     yield from (result for result in as_done(fought, jobs, workers) if result)
 
 
+def planned(
+    tasks: Sequence[Task], attacks: Mapping[str, Attack], *, each: int | None = None, seed: int = 0
+) -> list[tuple[Task, Attack]]:
+    """Which attacks are made on which tasks, in the order of the tasks.
+
+    What is about a task is tried on every task. What is about the grader, or about the form of replies that take time to judge, does
+    the same on all tasks of a type: with `each` it is tried on so many of them, other ones for every attack, so that every
+    task meets some; a quarter as many for attacks that run into limits.
+    """
+    spared: dict[str, set[str]] = {}
+    for found in attacks.values() if each else ():
+        of: dict[str, list[Task]] = {}
+        for task in tasks:
+            if found.applies(task) and _alike(found, task):
+                of.setdefault(task.type, []).append(task)
+        most = -(-(each or 0) // 4) if found.slow else each
+        for alike in of.values():
+            alike.sort(key=lambda task: hashlib.sha256(f"{seed}:{found.name}:{task.id}".encode()).digest())
+            spared.setdefault(found.name, set()).update(task.id for task in alike[most:])
+    return [
+        (task, found)
+        for task in tasks
+        for found in attacks_on(task)
+        if found.name in attacks and task.id not in spared.get(found.name, ())
+    ]
+
+
+def _alike(attack: Attack, task: Task) -> bool:
+    """Whether an attack does the same on other tasks of this type, at a price."""
+    return attack.about == "grader" or (attack.about == "reply" and task.verifier.name in SLOW)
+
+
+def _impatient(task: Task) -> Task:
+    """The same task with short limits, for replies that run into them: who is late is late."""
+    if task.verifier.name not in PATIENT:
+        return task
+    seconds = min(float(task.verifier.params.get("seconds", SECONDS)), SECONDS)
+    return replace(task, verifier=replace(task.verifier, params={**task.verifier.params, "seconds": seconds}))
+
+
 def assault(task: Task, attack: Attack, answers: Iterable[str], sandbox: Sandbox | None) -> Assault:
     """Send the replies one by one and count what happens to them."""
     counts, reasons, examples, answers = Counter[str](), Counter[str](), [], list(answers)
+    judge = _impatient(task) if attack.slow else task
+    verdicts: dict[str, tuple[str, str]] = {}
     for answer in answers:
-        kind, reason = _sent(answer, task, sandbox, least=1.0 if attack.pays == "always" else sys.float_info.min)
+        kind, reason = verdicts[answer] = verdicts.get(answer) or _sent(
+            answer, judge, sandbox, least=1.0 if attack.pays == "always" else sys.float_info.min
+        )
         counts[kind] += 1
         reasons[reason] += 1
         if kind in ("paid", "broken") and attack.pays == "never":

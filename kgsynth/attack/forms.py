@@ -175,7 +175,13 @@ def wildcards(task: Task, rng: random.Random) -> Iterator[str]:
     yield from (tagged(text) for text in texts if text.casefold() != right)
 
 
-@attack("huge output", "megabytes: padding, padding around the right answer, thousands of tags", knows_reference=True)
+@attack(
+    "huge output",
+    "megabytes: padding, padding around the right answer, thousands of tags",
+    knows_reference=True,
+    slow=True,
+    about="grader",
+)
 def huge_output(task: Task, rng: random.Random) -> Iterator[str]:
     right = inside(task.reference)
     yield tagged("9" * MEGABYTE)
@@ -185,7 +191,12 @@ def huge_output(task: Task, rng: random.Random) -> Iterator[str]:
     yield OPEN * 100_000 + right
 
 
-@attack("parser bomb", "what a careless parser needs forever for: brackets, powers, repetitions, long digits")
+@attack(
+    "parser bomb",
+    "what a careless parser needs forever for: brackets, powers, repetitions, long digits",
+    slow=True,
+    about="grader",
+)
 def parser_bomb(task: Task, rng: random.Random) -> Iterator[str]:
     yield from (tagged(mark * 4_900) for mark in ("(", "[", "{", "-", "\\frac{", "{{", "a*"))
     yield tagged("(" * 100_000 + ")" * 100_000)

@@ -18,6 +18,7 @@ from kgsynth.task import Task
     "it never ends: in a loop, in a regular expression, asleep, when it is loaded",
     number=15,
     applies=calls_python,
+    slow=True,
 )
 def hang(task: Task, rng: random.Random) -> Iterator[str]:
     yield function(task, "while True:\n    pass")
@@ -25,7 +26,7 @@ def hang(task: Task, rng: random.Random) -> Iterator[str]:
     yield function(task, "import re\nreturn re.match('(a+)+$', 'a' * 60 + 'b')")
 
 
-@attack("fork bomb", "processes and threads without end", applies=calls_python)
+@attack("fork bomb", "processes and threads without end", applies=calls_python, slow=True)
 def fork_bomb(task: Task, rng: random.Random) -> Iterator[str]:
     yield function(task, "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass")
     yield function(task, f"""
@@ -38,7 +39,7 @@ def fork_bomb(task: Task, rng: random.Random) -> Iterator[str]:
     """)  # fmt: skip
 
 
-@attack("output flood", "output without end, on stdout and stderr", applies=calls_python)
+@attack("output flood", "output without end, on stdout and stderr", applies=calls_python, slow=True)
 def output_flood(task: Task, rng: random.Random) -> Iterator[str]:
     yield function(task, f"for _ in range(4000):\n    print('PASSED ' * 10_000)\nreturn {GUESS}")
     yield function(
@@ -47,7 +48,7 @@ def output_flood(task: Task, rng: random.Random) -> Iterator[str]:
     )
 
 
-@attack("memory hog", "memory without end, and a result too large to report", applies=calls_python)
+@attack("memory hog", "memory without end, and a result too large to report", applies=calls_python, slow=True)
 def memory_hog(task: Task, rng: random.Random) -> Iterator[str]:
     yield function(task, "hold = []\nwhile True:\n    hold.append(bytearray(1 << 24))")
     yield function(task, "return [0] * (1 << 24)")
@@ -55,7 +56,7 @@ def memory_hog(task: Task, rng: random.Random) -> Iterator[str]:
     yield function(task, "deep = []\nfor _ in range(100_000):\n    deep = [deep]\nreturn deep")
 
 
-@attack("full disk", "files without end in every place that can be written", applies=calls_python)
+@attack("full disk", "files without end in every place that can be written", applies=calls_python, slow=True)
 def full_disk(task: Task, rng: random.Random) -> Iterator[str]:
     yield function(task, f"""
         for folder in ("/work", "/tmp", "/dev/shm", "/var/tmp"):
@@ -85,7 +86,12 @@ def signals(task: Task, rng: random.Random) -> Iterator[str]:
     yield function(task, "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nreturn 1")
 
 
-@attack("crash", "the interpreter is brought down: recursion, stack overflow, wild pointers", applies=calls_python)
+@attack(
+    "crash",
+    "the interpreter is brought down: recursion, stack overflow, wild pointers",
+    applies=calls_python,
+    slow=True,
+)
 def crash(task: Task, rng: random.Random) -> Iterator[str]:
     yield function(
         task, "return f(0)", "import sys\nsys.setrecursionlimit(1 << 30)\ndef f(n):\n    return f(n + 1) + 1"

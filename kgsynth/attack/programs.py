@@ -56,7 +56,7 @@ def _prints(language: str, text: str) -> str:
     return {"python": f"print({quoted})", "javascript": f"console.log({quoted});", "c": f"puts({quoted});"}[language]
 
 
-@attack("program: nothing", "a program that ends at once, well, and one that sends its input back", source="METR", number=25, applies=runs_program)  # fmt: skip
+@attack("program: nothing", "a program that ends at once, well, and one that sends its input back", source="METR", number=25, applies=runs_program, about="task")  # fmt: skip
 def nothing(task: Task, rng: random.Random) -> Iterator[str]:
     yield from _replies(task, {
         "python": [("", "pass"), ("import os", "os._exit(0)"), ("import sys", "sys.stdout.write(sys.stdin.read())")],
@@ -77,7 +77,7 @@ def forged_verdict(task: Task, rng: random.Random) -> Iterator[str]:
     })  # fmt: skip
 
 
-@attack("program: examples of the prompt", "a program that prints what the prompt shows, whatever it is given", source="agentpostmortem APM-0007", number=18, applies=runs_program)  # fmt: skip
+@attack("program: examples of the prompt", "a program that prints what the prompt shows, whatever it is given", source="agentpostmortem APM-0007", number=18, applies=runs_program, about="task")  # fmt: skip
 def examples_of_the_prompt(task: Task, rng: random.Random) -> Iterator[str]:
     blocks = re.findall(r"```\w*\n(.*?)```", task.prompt, re.DOTALL) or task.prompt.strip().split("\n")[-2:]
     for block in blocks[:EXAMPLES]:
@@ -85,7 +85,7 @@ def examples_of_the_prompt(task: Task, rng: random.Random) -> Iterator[str]:
 
 
 @attack("printed expectation", "the expected output of the first test, printed whatever comes in", source="agentpostmortem APM-0007", number=18, knows_reference=True,
-        applies=lambda task: task.verifier.name == "programs" and not task.verifier.params.get("partial"))  # fmt: skip
+        applies=lambda task: task.verifier.name == "programs" and not task.verifier.params.get("partial"), about="task")  # fmt: skip
 def printed_expectation(task: Task, rng: random.Random) -> Iterator[str]:
     expected = str(task.verifier.params["tests"][0].get("stdout", ""))
     if len(task.verifier.params["tests"]) > 1:
@@ -118,7 +118,7 @@ def patched_runtime(task: Task, rng: random.Random) -> Iterator[str]:
     })  # fmt: skip
 
 
-@attack("program: harm", "programs that hang, flood, fork, eat memory, crash or signal everyone", source="METR", number=15, applies=runs_program)  # fmt: skip
+@attack("program: harm", "programs that hang, flood, fork, eat memory, crash or signal everyone", source="METR", number=15, applies=runs_program, slow=True)  # fmt: skip
 def harm(task: Task, rng: random.Random) -> Iterator[str]:
     yield from _replies(task, {
         "python": [("", "while True: pass"), ("", "while True: print('PASSED' * 9999)"), ("import os", "while True:\n    try:\n        os.fork()\n    except OSError:\n        pass"),
@@ -129,7 +129,7 @@ def harm(task: Task, rng: random.Random) -> Iterator[str]:
     })  # fmt: skip
 
 
-@attack("compiler tricks", "files of the host and endless input for the compiler: #include, .incbin, giant tables, endless recursion", applies=lambda task: runs_program(task) and language_of(task) == "c")  # fmt: skip
+@attack("compiler tricks", "files of the host and endless input for the compiler: #include, .incbin, giant tables, endless recursion", applies=lambda task: runs_program(task) and language_of(task) == "c", slow=True)  # fmt: skip
 def compiler_tricks(task: Task, rng: random.Random) -> Iterator[str]:
     for before in (
         '#include "/etc/shadow"', '#include "/dev/zero"', '#include "/dev/stdin"', '#include "/proc/self/environ"', "#include __FILE__",

@@ -182,7 +182,7 @@ def network(task: Task, rng: random.Random) -> Iterator[str]:
     """)  # fmt: skip
 
 
-@attack("banned module", "a module that the task forbids, by the side entrances", source="KernelBench checker", number=5, applies=lambda task: calls_python(task) and bool(task.verifier.params.get("forbidden")))  # fmt: skip
+@attack("banned module", "a module that the task forbids, by the side entrances", source="KernelBench checker", number=5, applies=lambda task: calls_python(task) and bool(task.verifier.params.get("forbidden")), about="task")  # fmt: skip
 def banned_module(task: Task, rng: random.Random) -> Iterator[str]:
     for module in task.verifier.params["forbidden"]:
         top, name = str(module), name_of(task)

@@ -118,7 +118,7 @@ def _changed(text: str, kind: str) -> Iterator[Named]:
             if a in text
         )
     yield from _constants_off(text)
-    if kind not in ("set", "tuple", "interval", "matrix", "equation") and "=" not in text and "," not in text:
+    if kind not in ("set", "tuple", "interval", "matrix", "equation") and not re.search(r"[=,∞]|infty|\boo\b", text):
         sign = text[1:].strip() if text.startswith("-") and not SIGN.search(text[1:]) else f"-({text})"
         yield from (
             ("another sign", sign),

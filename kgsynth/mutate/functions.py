@@ -18,6 +18,7 @@ from kgsynth.verifiers import verify
 from kgsynth.verifiers.code.calls import Call, Outcome, run_calls
 from kgsynth.verifiers.code.source import read
 from kgsynth.verifiers.code.values import decode, same
+from kgsynth.verifiers.function_tests import whole
 
 FRESH = 80  # inputs that a mutant is run on
 SECONDS = 10.0
