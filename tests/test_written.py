@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 
 from kgsynth.concept import Concept, Source
-from kgsynth.embed import HashingEmbedder, open_embedder
-from kgsynth.errors import LLMError, ValidationError
-from kgsynth.llm.offline import OfflineExtractive
-from kgsynth.recipe import Recipe, load_recipe
+from kgsynth.errors import ConfigError, LLMError, ValidationError
+from kgsynth.recipe import Recipe
 from kgsynth.retrieve import passage
 from kgsynth.run import RunFolder
 from kgsynth.sandbox import Sandbox
@@ -29,38 +27,28 @@ from kgsynth.task import DIFFICULTIES, Task
 from kgsynth.validate import validate
 from kgsynth.verifiers import verify
 from tests.fake_openai import FakeOpenAI, refusal
-from tests.written.batch import Outcome, planted_graph, run_batch, write_pages
-from tests.written.cases import BAD, CASES, GOOD, Case
+from tests.written.batch import Outcome, plant, run_batch, write_recipe
+from tests.written.cases import CASES, GOOD
 from tests.written.script import Model
 
 MODEL_WRITTEN = ("written", "written_code", "written_hops")
 
 
-def one_of_each() -> list[Case]:
-    """The first good case of every type, form and scope, and the first bad one of every kind but the paraphrased duplicate."""
-    goods = {(c.type, c.scope, c.reply.get("type") if isinstance(c.reply, dict) else ""): c for c in GOOD[::-1]}
-    kept = [case for case in GOOD if case in goods.values()]
-    bads = {case.kind: case for case in BAD[::-1] if case.kind != "duplicate, paraphrased"}
-    return [*kept, *bads.values()]
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
+    return run_batch(CASES, tmp_path_factory.mktemp("batch"))
 
 
 @pytest.fixture(scope="module")
-def few(tmp_path_factory: pytest.TempPathFactory, sandbox: Sandbox) -> list[Outcome]:
-    return run_batch(one_of_each(), tmp_path_factory.mktemp("few"), sandbox, HashingEmbedder())
-
-
-@pytest.fixture(scope="module")
-def kept(few: list[Outcome]) -> list[Task]:
-    return [outcome.task for outcome in few if outcome.task is not None]
+def kept(outcomes: list[Outcome]) -> list[Task]:
+    return [outcome.task for outcome in outcomes if outcome.task is not None]
 
 
 # ------------------------------------------------------------------------------------------------------- the whole batch
 
 
-@pytest.mark.slow
-def test_bad_tasks_are_rejected_for_the_right_reason_and_good_ones_kept(tmp_path: Path, sandbox: Sandbox) -> None:
+def test_bad_tasks_are_rejected_for_the_right_reason_and_good_ones_kept(outcomes: list[Outcome]) -> None:
     """Acceptance: at least 95 % of the bad ones rejected, each for the right reason; at most 5 % of the good ones lost."""
-    outcomes = run_batch(CASES, tmp_path, sandbox, open_embedder())
     good, bad = ([o for o in outcomes if bool(o.case.checks) is is_bad] for is_bad in (False, True))
     assert len(good) >= 40
     assert len(bad) >= 60
@@ -71,8 +59,12 @@ def test_bad_tasks_are_rejected_for_the_right_reason_and_good_ones_kept(tmp_path
     assert sum(outcome.task is None for outcome in good) <= 0.05 * len(good), told
 
 
-def test_one_of_each_kind(few: list[Outcome]) -> None:
-    assert [(o.case.kind, o.case.question[:60], o.check, o.message) for o in few if not o.is_right] == []
+def test_every_bad_kind_is_met(outcomes: list[Outcome]) -> None:
+    """No kind of error passes as a whole, however few there are of it."""
+    right = Counter(o.case.kind for o in outcomes if o.is_right)
+    planted = Counter(o.case.kind for o in outcomes)
+    assert all(right[kind] >= 0.75 * n for kind, n in planted.items()), (planted, right)
+    assert len(planted) == 18
 
 
 def test_what_is_kept_is_whole(kept: list[Task], sandbox: Sandbox) -> None:
@@ -183,38 +175,19 @@ def test_types_that_need_a_model_say_so() -> None:
 
 
 FIRST = {("written", c.about[0], 0): c for c in GOOD[::-1] if c.type == "written" and len(c.about) == 1}
-MORE = "synthesize.samples_per_task=20"
-
-
-def recipe(folder: Path, url: str, *overrides: str) -> Recipe:
-    """A run over the scripted pages, whose graph is there already."""
-    pages = folder / "pages"
-    if not pages.exists():
-        pages.mkdir()
-        write_pages(pages)
-    path = folder / "recipe.toml"
-    path.write_text(f"""
-run = {{ name = "r", dir = "{folder}" }}
-corpus = {{ builtin = false, paths = ["{pages}"], licence = "CC0-1.0", cache = false }}
-embed = {{ model = "hashing" }}
-llm = {{ kind = "openai", model = "fake", base_url = "{url}", cache = false, api_key_env = "", max_attempts = 1 }}
-sample = {{ tasks = 3, types = {{ written = 1.0 }}, per_concept = 1 }}
-synthesize = {{ samples_per_task = 2.0 }}
-""")
-    return load_recipe(path, overrides)
 
 
 def made(folder: Path, script: Callable[[dict[str, Any]], Any], *overrides: str) -> tuple[Sequence[Task], Recipe]:
+    """The tasks of a run whose model is the script, and its recipe."""
     with FakeOpenAI(script) as server:
-        config = recipe(folder, server.url, *overrides)
+        config = write_recipe(folder, server.url, *overrides)
         with open_run(config) as run:
-            for concept in planted_graph() if not len(run.graph) else ():
-                run.graph.add(concept)
+            plant(run.graph)
             return make_tasks(run), config
 
 
 def test_a_run_keeps_what_the_model_wrote(tmp_path: Path) -> None:
-    tasks, config = made(tmp_path, Model(FIRST), MORE)
+    tasks, config = made(tmp_path, Model(FIRST))
     assert len(tasks) == 3
     assert {task.type for task in tasks} == {"written"}
     assert load_kept(RunFolder(config.run.folder)) == list(tasks)
@@ -232,16 +205,17 @@ def test_a_small_model_that_gives_nothing_leaves_its_reason(tmp_path: Path) -> N
     assert "gave no valid Written in 3 turns" in told
     assert "no complete JSON object" in told
     assert "Use a stronger [llm] model" in told
-    assert (summarize(config)["tasks"], summarize(config)["rejected"]) == (0, 7)
+    assert (summarize(config)["tasks"], summarize(config)["rejected"]) == (0, len(rows))
 
 
 def test_an_endpoint_that_fails_is_blamed_and_nothing_else(tmp_path: Path) -> None:
     """NVIDIA-NeMo/DataDesigner#382: a run of which every call failed blames the configuration. It goes on when mended."""
     with pytest.raises(LLMError, match="401") as stopped:
-        made(tmp_path, lambda _: refusal(401, "no such key"), MORE)
+        made(tmp_path, lambda _: refusal(401, "no such key"))
     assert "exhausted" not in str(stopped.value)
-    assert RunFolder(tmp_path / "r").rows("rejected.jsonl") == [], "no sample is blamed for it"
-    assert len(made(tmp_path, Model(FIRST), MORE)[0]) == 3
+    blamed = {row["check"] for row in RunFolder(tmp_path / "r").rows("rejected.jsonl")}
+    assert blamed <= {"material"}, "no sample is blamed for it"
+    assert len(made(tmp_path, Model(FIRST))[0]) == 3
 
 
 def test_pages_under_another_licence_give_no_task(tmp_path: Path) -> None:
@@ -252,11 +226,6 @@ def test_pages_under_another_licence_give_no_task(tmp_path: Path) -> None:
     assert "CC0-1.0" in rows[0]["message"]
 
 
-def test_without_a_model_there_is_no_capacity(tmp_path: Path) -> None:
-    from types import SimpleNamespace
-
-    from kgsynth.synthesize.material import Material
-
-    material = Material(concept=Concept(name="x", domain="y"), pages=(SimpleNamespace(),))  # type: ignore[arg-type]
-    env = SimpleNamespace(llm=OfflineExtractive(), graph=planted_graph())
-    assert [TYPES[name].capacity(material, env) for name in MODEL_WRITTEN] == [0, 0, 0]  # type: ignore[arg-type]
+def test_without_a_model_nothing_can_be_planned(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="material"):
+        made(tmp_path, Model({}), 'llm.kind="offline"')

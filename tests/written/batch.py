@@ -1,34 +1,36 @@
-"""Puts a batch of cases through the real thing: a graph, a corpus of files, an endpoint over HTTP, draft, validate, consensus, screen."""
+"""Puts a batch of cases through the second stage of a run: a corpus of files, an endpoint over HTTP, draft, validate, consensus, screen."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kgsynth.concept import Concept
-from kgsynth.consensus import ConsensusConfig, consensus
-from kgsynth.embed import Embedder
-from kgsynth.errors import ValidationError
 from kgsynth.graph import ConceptGraph
-from kgsynth.llm.openai import LLMConfig, OpenAIChat
+from kgsynth.recipe import Recipe, load_recipe
 from kgsynth.sample import Sample
-from kgsynth.sandbox import Sandbox
-from kgsynth.screen import Screen, ScreenConfig
-from kgsynth.store.embedded import EmbeddedStore
-from kgsynth.synthesize import Rejection, SynthesisEnv, draft, survey
+from kgsynth.stages import Run, open_run
+from kgsynth.synthesis import Synthesis
+from kgsynth.synthesize import SynthesisEnv, survey
 from kgsynth.task import Task
-from kgsynth.validate import validate
-from kgsynth.web.corpus import CorpusConfig, open_corpus
-from kgsynth.web.read import Reader
 from tests.fake_openai import FakeOpenAI
 from tests.written.cases import Case
 from tests.written.pages import CHAINS, PAGES, TOPS
 from tests.written.script import Model
 
-CONSENSUS = ConsensusConfig(attempts=5, agree=3, judge=True, votes=5)
+RECIPE = """
+run = {{ name = "r", dir = "{folder}" }}
+corpus = {{ builtin = false, paths = ["{folder}/pages"], licence = "CC0-1.0", cache = false }}
+embed = {{ model = "hashing" }}
+screen = {{ similar = 0.8 }}
+llm = {{ kind = "openai", model = "fake", base_url = "{url}", cache = false, api_key_env = "", max_attempts = 1 }}
+sample = {{ tasks = 3, types = {{ written = 1.0 }}, per_concept = 1 }}
+synthesize = {{ samples_per_task = 20, consensus = {{ attempts = 5, agree = 3, judge = true }} }}
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,17 +48,23 @@ class Outcome:
         return self.check in self.case.checks if self.case.checks else self.task is not None
 
 
-def write_pages(folder: Path) -> None:
-    """The pages as files of a corpus, one each."""
+def write_recipe(folder: Path, url: str, *overrides: str) -> Recipe:
+    """A run over the scripted pages, with the model at `url`."""
+    pages = folder / "pages"
+    pages.mkdir(exist_ok=True)
     texts = {name: text for name, (_, _, text) in PAGES.items()}
-    texts |= {name: text for chain, pages in CHAINS.items() for name, text in zip(chain, pages, strict=True)}
+    texts |= {name: text for chain, told in CHAINS.items() for name, text in zip(chain, told, strict=True)}
     for name, text in texts.items():
-        (folder / f"{name.replace(' ', '-')}.md").write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
+        (pages / f"{name.replace(' ', '-')}.md").write_text(f"# {name}\n\n{text}\n", encoding="utf-8")
+    path = folder / "recipe.toml"
+    path.write_text(RECIPE.format(folder=folder, url=url))
+    return load_recipe(path, overrides)
 
 
-def planted_graph() -> ConceptGraph:
-    """A concept for every page, below its subject; the chains one below the other."""
-    graph = ConceptGraph(EmbeddedStore(":memory:"))
+def plant(graph: ConceptGraph) -> None:
+    """A concept for every page, below its subject; the chains one below the other. Nothing when that was done before."""
+    if len(graph):
+        return
     tops = {domain: graph.add(Concept(name=name, domain=domain)) for domain, name in TOPS.items()}
     for name, (domain, _, text) in PAGES.items():
         graph.add(Concept(name=name, domain=domain, definition=text.split(". ")[0]), [tops[domain]])
@@ -64,7 +72,16 @@ def planted_graph() -> ConceptGraph:
         parent = tops["motion"]
         for name in chain:
             parent = graph.add(Concept(name=name, domain="motion"), [parent])
-    return graph
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A plan that asks for these samples and no others."""
+
+    asked: Sequence[Sample]
+
+    def samples(self) -> Iterator[Sample]:
+        return iter(self.asked)
 
 
 def samples(cases: Sequence[Case], graph: ConceptGraph) -> list[Sample]:
@@ -90,57 +107,38 @@ def samples(cases: Sequence[Case], graph: ConceptGraph) -> list[Sample]:
     return made
 
 
-def run_batch(cases: Sequence[Case], folder: Path, sandbox: Sandbox, embedder: Embedder) -> list[Outcome]:
-    """Every case in turn, as a run decides them: what is kept first is what a duplicate is compared with."""
-    write_pages(folder)
-    graph = planted_graph()
-    asked = samples(cases, graph)
-    names = {concept.id: concept.name for concept in graph}
-    planted = {(s.type, names[s.concept], s.variant): case for s, case in zip(asked, cases, strict=True)}
-    corpus = open_corpus(CorpusConfig(builtin=False, paths=(str(folder),), licence="CC0-1.0", cache=False), embedder)
-    with FakeOpenAI(Model(planted)) as server:
-        llm = OpenAIChat(LLMConfig(kind="openai", model="fake", base_url=server.url, cache=False), folder)
-        env = SynthesisEnv(
-            graph=graph, search=corpus, reader=Reader(corpus), llm=llm, sandbox=sandbox, embedder=embedder
-        )
-        return asyncio.run(_decided(list(zip(cases, asked, strict=True)), env, Screen(ScreenConfig(), embedder)))
+def run_batch(cases: Sequence[Case], folder: Path, *overrides: str, seed: int = 0) -> list[Outcome]:
+    """Every case, decided in order as a run decides its samples: what is kept first is what a duplicate is compared with.
+    seed: of the errors of solver and judge."""
+    model = Model({}, seed=seed)
+    with FakeOpenAI(model) as server:
+        recipe = write_recipe(folder, server.url, "sample.tasks=1000", *overrides)
+        with open_run(recipe) as run:
+            plant(run.graph)
+            asked = samples(cases, run.graph)
+            names = {concept.id: concept.name for concept in run.graph}
+            model.plant({(s.type, names[s.concept], s.variant): c for s, c in zip(asked, cases, strict=True)})
+            run.open_tools()
+            tasks, rejected = asyncio.run(_decided(run, asked))
+    kept = {task.provenance.index: task for task in tasks}
+    why = {row["index"]: row for row in rejected}
+    return [
+        Outcome(case=case, task=kept.get(i), check=why.get(i, {}).get("check", ""), message=why.get(i, {}).get("message", ""))
+        for i, case in enumerate(cases)
+    ]  # fmt: skip
 
 
-async def _decided(pairs: Iterable[tuple[Case, Sample]], env: SynthesisEnv, screen: Screen) -> list[Outcome]:
-    await survey(env)
-    gate = asyncio.Semaphore(4)
-
-    async def examined(case: Case, sample: Sample) -> Outcome:
-        async with gate:
-            return await _examined(case, sample, env)
-
-    outcomes, seen = await asyncio.gather(*(examined(*pair) for pair in pairs)), set[str]()
-    await env.llm.close()
-    return [_screened(outcome, screen, seen) for outcome in outcomes]
-
-
-async def _examined(case: Case, sample: Sample, env: SynthesisEnv) -> Outcome:
-    """Everything that looks at one task alone."""
-    made = await draft(sample, env)
-    if isinstance(made, Rejection):
-        return Outcome(case=case, check=made.check, message=made.message)
-    try:
-        await asyncio.to_thread(validate, made, env.sandbox)
-        await consensus(made, CONSENSUS, env.llm, sandbox=env.sandbox, web=env.web)
-    except ValidationError as error:
-        return Outcome(case=case, check=error.check, message=str(error))
-    return Outcome(case=case, task=made)
-
-
-def _screened(outcome: Outcome, screen: Screen, seen: set[str]) -> Outcome:
-    """Compared with what was kept before it."""
-    task = outcome.task
-    if task is None:
-        return outcome
-    if task.prompt in seen:
-        return Outcome(case=outcome.case, check="unique", message="the same prompt was kept before")
-    if found := screen.finding(task):
-        return Outcome(case=outcome.case, check=found.check, message=found.message)
-    seen.add(task.prompt)
-    screen.add(task)
-    return outcome
+async def _decided(run: Run, asked: Sequence[Sample]) -> tuple[list[Task], list[dict[str, Any]]]:
+    """(kept, rejected) by the loop of the stage, for these samples instead of those that it would have planned."""
+    tasks, rejected = list[Task](), list[dict[str, Any]]()
+    work = Synthesis(run, tasks, rejected, lambda *_: None)
+    async with run.web("synthesize") as (search, reader):
+        work.env = SynthesisEnv(
+            graph=run.graph, search=search, reader=reader, llm=run.llm, sandbox=work.sandbox,
+            embedder=run.embedder, config=run.recipe.synthesize.limits,
+        )  # fmt: skip
+        await survey(work.env)
+        await work._all_of(Listed(asked))  # type: ignore[arg-type]
+    await run.llm.close()
+    work.sandbox.close()
+    return tasks, rejected

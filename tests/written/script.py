@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,10 +24,15 @@ class Model:
 
     planted: dict[tuple[str, str, int], Case]
     errs: float = ERRS
+    seed: int = 0
     by_question: dict[str, Case] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for case in self.planted.values():
+        self.plant(self.planted)
+
+    def plant(self, planted: Mapping[tuple[str, str, int], Case]) -> None:
+        self.planted = dict(planted)
+        for case in planted.values():
             if case.question:
                 self.by_question.setdefault(case.question, case)
 
@@ -37,7 +42,7 @@ class Model:
             return self.write(asked)
         number = int(NUMBER.findall(system)[0])
         case = self.case_of(asked)
-        rng = random.Random(f"{case.question} {number} {'examiner' in system}")
+        rng = random.Random(f"{self.seed} {case.question} {number} {'examiner' in system}")
         if "examiner" in system:
             return judged(case, rng, self.errs)
         return {"reasoning": "", "action": "answer", "text": self.solved(case, asked, rng)}
