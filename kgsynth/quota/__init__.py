@@ -27,19 +27,30 @@ from kgsynth.quota.flow import Flow, bottlenecks
 from kgsynth.quota.level import Leveller, in_order, round_off
 from kgsynth.quota.nearest import nearest
 from kgsynth.quota.stock import Stock
-from kgsynth.quota.table import AXES, DIFFICULTY, PRIORITY, SCOPE, Ints, Limit, Lots, Table, marginal
+from kgsynth.quota.table import (
+    AXES,
+    DIFFICULTY,
+    DOMAIN,
+    GRANULARITY,
+    PRIORITY,
+    SCOPE,
+    Ints,
+    Limit,
+    Lots,
+    Table,
+    marginal,
+)
 
 CUTS = 40  # rounds of step 4 at most: then tasks without a concept are left out
 
 
 @dataclass(frozen=True, kw_only=True)
 class Solution:
-    """What can be made. shares: the nearest table, not rounded; whole: the same in whole tasks; order [tasks]: (cell, lot) of
-    each, cells as flat indices; every prefix is as near to the shares as whole tasks allow."""
+    """What can be made. shares: the nearest table, not rounded; order [tasks]: (cell, lot) of each whole task, cells as flat
+    indices; every prefix is as near to the shares as whole tasks allow."""
 
     open_cells: NDArray[np.bool_]
     shares: Table
-    whole: Ints
     order: list[tuple[int, int]]
 
 
@@ -51,58 +62,99 @@ def solve(wanted: Table, offered: NDArray[np.bool_], lots: Lots, tie: Table) -> 
     shape = wanted.shape
     open_cells = offered & (wanted > 0) & (lots.room(shape) > 0)[..., None]
     limits = _first_limits(shape, lots)
+    shares = nearest(wanted, open_cells, limits)
+    order, rest = _draw(whole := round_off(shares, open_cells, limits, tie), lots, tie)
+    if rest:
+        shares = _within_caps(wanted, open_cells, lots, limits)
+        order, rest = _draw(whole := round_off(shares, open_cells, limits, tie), lots, tie)
+    if rest:
+        whole, piles = _redeal(whole, order, shares, open_cells, lots, tie)
+        order = [(cell, next(piles[cell // shape[DIFFICULTY]])) for cell in in_order(whole, tie)]
+    return Solution(open_cells=open_cells, shares=shares, order=order)
+
+
+def _within_caps(wanted: Table, open_cells: NDArray[np.bool_], lots: Lots, limits: list[Limit]) -> Table:
+    """The nearest table for whose fractions there are concepts; what was too much together is added to the limits."""
+    shares = nearest(wanted, open_cells, limits)
     for _ in range(CUTS):
-        shares = nearest(wanted, open_cells, limits)
-        whole = round_off(shares, open_cells, limits, tie)
-        cells = in_order(whole, tie)
-        drawn, flow = _draw(cells, lots, whole)
-        if flow is None or not flow.missing:
+        if not (flow := Flow.of_shares(lots, shares)).missing:
             break
         limits.append(flow.cut())
-    order = [(cell, lot) for cell, lot in zip(cells, drawn, strict=True) if lot >= 0]
-    return Solution(open_cells=open_cells, shares=shares, whole=whole, order=order)
+        shares = nearest(wanted, open_cells, limits)
+    return shares
+
+
+def _draw(whole: Ints, lots: Lots, tie: Table) -> tuple[list[tuple[int, int]], int]:
+    """(cell, lot) in order, one after the other, each the least used; and how many cells got none."""
+    stock, cells = Stock(lots, whole.shape), in_order(whole, tie)
+    drawn = [(cell, stock.take(cell // whole.shape[DIFFICULTY])) for cell in cells]
+    order = [(cell, lot) for cell, lot in drawn if lot >= 0]
+    return order, len(cells) - len(order)
+
+
+def _redeal(
+    whole: Ints, order: list[tuple[int, int]], shares: Table, open_cells: NDArray[np.bool_], lots: Lots, tie: Table
+) -> tuple[Ints, dict[int, Iterator[int]]]:
+    """Move tasks to other concepts, so that all have one, and those for which there is none to the cells next due.
+
+    Returns the table in whole tasks, and the lots of each row.
+    """
+    difficulties = whole.shape[DIFFICULTY]
+    flow = Flow(lots, whole.shape, whole.sum(axis=DIFFICULTY), [(cell // difficulties, lot) for cell, lot in order])
+    left = {row: len(piled) for row, piled in flow.drawn().items()}
+    kept, size = np.zeros(whole.size, np.int64), int(whole.sum())
+    for cell in in_order(whole, tie):
+        if left.get(row := cell // difficulties, 0):
+            left[row] -= 1
+            kept[cell] += 1
+    leveller = Leveller(shares, np.flatnonzero(open_cells), tie)
+    leveller.begin_with(kept.reshape(whole.shape))
+    rows = leveller.cells // difficulties
+    while leveller.picked < size and (able := flow.able()[rows]).any():
+        leveller.add(k := leveller.pick(able, size))
+        kept[leveller.cells[k]] += 1
+        flow.raise_one(int(rows[k]))
+    return kept.reshape(whole.shape), {row: iter(piled) for row, piled in flow.drawn().items()}
 
 
 def further(solved: Solution, lots: Lots, tie: Table) -> Iterator[tuple[int, int]]:
     """What comes after `order`, in the same shares, until everything is used up: (cell, lot)."""
-    shape = solved.shares.shape
-    stock, leveller = Stock(lots, shape), Leveller(solved.shares, tie)
+    shape, scopes = solved.shares.shape, solved.shares.shape[DIFFICULTY]
+    stock, leveller = Stock(lots, shape), Leveller(solved.shares, np.flatnonzero(solved.open_cells), tie)
+    done = np.zeros(solved.shares.size, np.int64)
     for cell, lot in solved.order:
         stock.use(lot)
-        leveller.add(cell)
-    alive = solved.open_cells.ravel().copy()
-    scopes = shape[DIFFICULTY]
+        done[cell] += 1
+    leveller.begin_with(done.reshape(shape))
+    rows = leveller.cells // scopes
+    alive = np.ones(len(rows), bool)
     while alive.any():
-        cell = leveller.pick(alive)
-        lot = stock.take(row := cell // scopes)
+        k = leveller.pick(alive)
+        lot = stock.take(int(rows[k]))
         if lot < 0:
-            alive[row * scopes : (row + 1) * scopes] = False
+            alive &= rows != rows[k]
         else:
-            leveller.add(cell)
-            yield cell, lot
+            leveller.add(k)
+            yield int(leveller.cells[k]), lot
 
 
 def _first_limits(shape: tuple[int, ...], lots: Lots) -> list[Limit]:
-    """Per (domain, type, granularity), and per scope of these."""
-    together = np.zeros(int(np.prod(shape[:3])), np.int64)
-    np.add.at(together, lots.rows(shape), lots.size)
-    cells = np.arange(int(np.prod(shape)))
+    """Per (domain, type, granularity), per scope of these, and per (domain, granularity): the latter for all types together."""
+    cells, rows = np.arange(int(np.prod(shape))), lots.rows(shape)
+    domain, kind, granularity = np.unravel_index(np.arange(int(np.prod(shape[:3]))), shape[:3])
+    by_type = np.bincount(rows, lots.size, minlength=len(kind)).astype(np.int64)
+    place = domain * shape[GRANULARITY] + granularity
+    by_place = np.zeros(shape[DOMAIN] * shape[GRANULARITY], np.int64)
+    told = np.bincount(lots.concept, lots.size).astype(np.int64)
+    home = np.zeros(len(told), np.int64)
+    home[lots.concept] = place[rows]
+    np.add.at(by_place, home, np.minimum(told, lots.per_concept_total or told))
+    of_row = cells // (shape[SCOPE] * shape[DIFFICULTY])
     return [
-        Limit(cells // (shape[SCOPE] * shape[DIFFICULTY]), together),
+        Limit(of_row, by_type),
         Limit(cells // shape[DIFFICULTY], lots.room(shape).ravel()),
+        Limit(place[of_row], by_place),
     ]
-
-
-def _draw(cells: list[int], lots: Lots, whole: Ints) -> tuple[list[int], Flow | None]:
-    """A lot for each cell, -1 where there is none: one after the other, and where that does not serve all, by a flow."""
-    stock, rows = Stock(lots, whole.shape), [cell // whole.shape[DIFFICULTY] for cell in cells]
-    drawn = [stock.take(row) for row in rows]
-    if -1 not in drawn:
-        return drawn, None
-    served = [(row, lot) for row, lot in zip(rows, drawn, strict=True) if lot >= 0]
-    flow = Flow(lots, whole.shape, whole.sum(axis=DIFFICULTY), served)
-    piles = {row: iter(dealt) for row, dealt in flow.drawn().items()}
-    return [next(piles.get(row, iter(())), -1) for row in rows], flow
 
 
 __all__ = [

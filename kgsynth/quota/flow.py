@@ -6,6 +6,7 @@ stand in the way (Ford & Fulkerson, Canadian Journal of Mathematics 8, 1956).
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 
@@ -15,13 +16,8 @@ from numpy.typing import NDArray
 from kgsynth.quota.table import DIFFICULTY, SCOPE, Ints, Limit, Lots, Table
 
 ENDLESS = 1 << 28  # no limit: the sum of a few still fits into the flow's 32 bits
-FINE = 100  # parts of a task in which `bottlenecks` counts
-MATERIAL, PER_CONCEPT, PER_CONCEPT_TOTAL, PER_SOURCE = CAPS = (
-    "material",
-    "per_concept",
-    "per_concept_total",
-    "per_source",
-)
+FINE = 100  # parts of a task in which fractions flow
+CAPS = ("material", "per_concept", "per_concept_total", "per_source")
 
 
 class Flow:
@@ -31,12 +27,17 @@ class Flow:
         self, lots: Lots, shape: tuple[int, ...], demand: Ints, drawn: Sequence[tuple[int, int]] = (), scale: int = 1
     ) -> None:
         """demand [domains, types, granularities, scopes]: in 1/scale tasks; drawn: (row, lot), tasks."""
+        self.scale, self._shape = scale, shape
         self._demand = np.minimum(demand.ravel(), ENDLESS).astype(np.int64)
-        self._shape = shape
-        self._build(lots, scale)
-        self._run(lots, drawn)
+        self._build(lots)
+        self._run(self._begun(lots, drawn))
 
-    def _build(self, lots: Lots, scale: int) -> None:
+    @classmethod
+    def of_shares(cls, lots: Lots, table: Table) -> Flow:
+        """Of numbers that need not be whole."""
+        return cls(lots, table.shape, np.floor(table.sum(axis=DIFFICULTY) * FINE).astype(np.int64), scale=FINE)
+
+    def _build(self, lots: Lots) -> None:
         """Nodes: 0, then rows, lots, concepts, sources, and the sink. Edges: from, to, capacity, and which cap it stands for."""
         rows, scopes = lots.rows(self._shape), self._shape[SCOPE]
         concepts, sources = len(lots.source), int(lots.source.max(initial=-1)) + 1
@@ -44,55 +45,66 @@ class Flow:
         concept0 = self._lot0 + len(rows)
         source0 = concept0 + concepts
         self._sink = source0 + sources
-        lot, scope = np.nonzero(lots.scopes & (self._demand.reshape(-1, scopes)[rows] > 0))
-        row = np.flatnonzero(self._demand)
-        cited = lots.source >= 0
-        limits = [lots.per_concept_total, lots.per_source]
-        total, source = (np.int64(limit * scale if limit else ENDLESS) for limit in limits)
+        lot, scope = np.nonzero(lots.scopes)
+        asked = np.arange(len(self._demand))
+        total, source = (limit * self.scale or ENDLESS for limit in (lots.per_concept_total, lots.per_source))
         parts = [
-            (np.zeros(len(row)), 1 + row, self._demand[row], -1),
-            (1 + rows[lot] * scopes + scope, self._lot0 + lot, np.full(len(lot), ENDLESS), -1),
-            (self._lot0 + np.arange(len(rows)), concept0 + lots.concept, lots.size * scale, lots.raw > lots.size),
-            (concept0 + np.arange(concepts), np.where(cited, source0 + lots.source, self._sink), total, 2),
-            (source0 + np.arange(sources), np.full(sources, self._sink), source, 3),
+            (np.zeros(len(asked)), 1 + asked, self._demand, -1),
+            (1 + rows[lot] * scopes + scope, self._lot0 + lot, ENDLESS, -1),
+            (self._lot0 + np.arange(len(rows)), concept0 + lots.concept, lots.size * self.scale, lots.raw > lots.size),
+            (concept0 + np.arange(concepts), np.where(lots.source < 0, self._sink, source0 + lots.source), total, 2),
+            (source0 + np.arange(sources), self._sink, source, 3),
         ]
         self._from, self._to, self._most, self._cap = (
             np.concatenate([np.broadcast_to(part[k], len(part[0])) for part in parts]).astype(np.int64)
             for k in range(4)
         )
 
-    def _run(self, lots: Lots, drawn: Sequence[tuple[int, int]]) -> None:
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import maximum_flow
+    def _begun(self, lots: Lots, drawn: Sequence[tuple[int, int]]) -> Ints:
+        """The flow on each edge that drawn lots are."""
+        row, lot = np.array(drawn, np.int64).reshape(-1, 2).T
+        key, size = self._from * (self._sink + 1) + self._to, self._sink + 1
+        order = np.argsort(key)
+        concept = lots.concept[lot]
+        cited = lots.source[concept]
+        nodes = [np.zeros(len(row), np.int64), 1 + row, self._lot0 + lot, self._lot0 + len(lots.size) + concept]
+        nodes.append(np.where(cited < 0, self._sink, self._lot0 + len(lots.size) + len(lots.source) + cited))
+        steps = [a * size + b for a, b in itertools.pairwise(nodes)]
+        steps.append((nodes[-1] * size + self._sink)[cited >= 0])
+        edges = order[np.searchsorted(key, np.concatenate(steps), sorter=order)]
+        return np.bincount(edges, minlength=len(key))
 
-        start = self._start(lots, drawn)
+    def _run(self, begun: Ints) -> None:
+        from scipy.sparse import coo_array
+
         both = (np.concatenate([self._from, self._to]), np.concatenate([self._to, self._from]))
-        size = (self._sink + 1, self._sink + 1)
-        free = coo_array((np.concatenate([self._most - start, start]).astype(np.int32), both), shape=size).tocsr()
-        free.eliminate_zeros()
-        more = maximum_flow(free, 0, self._sink).flow
-        self._left = (free - more).tocsr()  # residual capacities
-        self._left.eliminate_zeros()
-        self._flow = start + np.asarray(more[self._from, self._to]).ravel()
+        free = np.concatenate([self._most - begun, begun]).astype(np.int32)
+        self._left = coo_array((free, both), shape=(self._sink + 1, self._sink + 1)).tocsr()  # what may flow yet
+        self._flow = begun + self._more()
         self.missing = int(self._demand.sum() - self._flow[self._from == 0].sum())
 
-    def _start(self, lots: Lots, drawn: Sequence[tuple[int, int]]) -> Ints:
-        """The flow on each edge that drawn lots are."""
-        start = np.zeros(len(self._from), np.int64)
-        edge = (
-            {pair: k for k, pair in enumerate(zip(self._from.tolist(), self._to.tolist(), strict=True))}
-            if drawn
-            else {}
-        )
-        out = {int(self._from[k]): k for k in np.flatnonzero(self._cap >= 0)}
-        for row, lot in drawn:
-            start[edge[0, 1 + row]] += 1
-            start[edge[1 + row, self._lot0 + lot]] += 1
-            node = self._lot0 + lot
-            while node != self._sink:
-                start[k := out[node]] += 1
-                node = int(self._to[k])
-        return start
+    def _more(self) -> Ints:
+        """Augment; returns what that adds to each edge."""
+        from scipy.sparse.csgraph import maximum_flow
+
+        self._left.eliminate_zeros()
+        more = maximum_flow(self._left, 0, self._sink).flow
+        self._left = (self._left - more).tocsr()
+        self._left.eliminate_zeros()
+        return np.asarray(more[self._from, self._to]).ravel().astype(np.int64)
+
+    def able(self) -> NDArray[np.bool_]:
+        """[rows]: which could have one more."""
+        return self._reached(self._left.T.tocsr(), self._sink)[1 : self._lot0]
+
+    def raise_one(self, row: int) -> None:
+        """One more task of a row that is able."""
+        from scipy.sparse import coo_array
+
+        self._left.data[: self._left.indptr[1]] = 0  # what else was asked for and cannot be had
+        one = coo_array((np.ones(1, np.int32), ([0], [1 + row])), shape=self._left.shape)
+        self._left = (self._left + one).tocsr()
+        self._flow = self._flow + self._more()
 
     def drawn(self) -> dict[int, list[int]]:
         """Row -> its lots, each once before any twice."""
@@ -104,41 +116,40 @@ class Flow:
 
     def cut(self) -> Limit:
         """The rows that ask for too much together, in independent groups, and how much each group can have; of cells."""
-        rows, group = self._groups()
-        difficulties = self._shape[DIFFICULTY]
-        label = np.repeat(np.where(rows, group[1 : self._lot0], -1), difficulties)
-        got = np.zeros(group.max(initial=-1) + 1, np.int64)
-        served = self._from == 0
-        inside = rows[self._to[served] - 1]
-        np.add.at(got, group[self._to[served]][inside], self._flow[served][inside])
-        return Limit(label, got)
+        short, group = self._groups()
+        label = np.where(short, group[1 : self._lot0], -1)
+        served = self._flow[: len(self._demand)] / self.scale
+        most = np.bincount(label[short], served[short], minlength=group.max(initial=-1) + 1)
+        return Limit(np.repeat(label, self._shape[DIFFICULTY]), most)
 
-    def caps(self) -> dict[int, Counter[str]]:
-        """Row in need -> which caps stand in the way of its group, and how much they let through. Empty: nothing is there."""
-        rows, group = self._groups()
-        at = np.flatnonzero((self._cap >= 0) & (group[self._from] >= 0) & (group[self._to] < 0))
+    def caps(self) -> dict[int, dict[str, float]]:
+        """Row in need -> which caps stand in the way of its group, and how many tasks each lets through, largest first."""
+        short, group = self._groups()
         found: dict[int, Counter[str]] = {}
-        for k in at:
+        for k in np.flatnonzero((self._cap >= 0) & (group[self._from] >= 0) & (group[self._to] < 0)):
             found.setdefault(int(group[self._from[k]]), Counter())[CAPS[self._cap[k]]] += int(self._most[k])
-        return {int(row): found.get(int(group[1 + row]), Counter()) for row in np.flatnonzero(rows)}
+        ordered = {g: {cap: n / self.scale for cap, n in caps.most_common()} for g, caps in found.items()}
+        return {int(row): ordered.get(int(group[1 + row]), {}) for row in np.flatnonzero(short)}
 
     def _groups(self) -> tuple[NDArray[np.bool_], Ints]:
-        """Which rows can still reach what is short, and the connected group of every such node, -1 for all others."""
-        from scipy.sparse.csgraph import breadth_first_order, connected_components
+        """Which rows compete for what is short, and the connected group of every such node, -1 for all others."""
+        from scipy.sparse.csgraph import connected_components
 
-        reached = np.zeros(self._sink + 1, bool)
-        reached[breadth_first_order(self._left, 0, return_predecessors=False)] = True
+        reached = self._reached(self._left, 0)
         reached[[0, self._sink]] = False
-        nodes = np.flatnonzero(reached)
-        group = np.full(self._sink + 1, -1)
+        nodes, group = np.flatnonzero(reached), np.full(self._sink + 1, -1)
         group[nodes] = connected_components(self._left[nodes][:, nodes], directed=False)[1]
         return reached[1 : self._lot0], group
+
+    def _reached(self, edges: object, start: int) -> NDArray[np.bool_]:
+        from scipy.sparse.csgraph import breadth_first_order
+
+        reached = np.zeros(self._sink + 1, bool)
+        reached[breadth_first_order(edges, start, return_predecessors=False)] = True
+        return reached
 
 
 def bottlenecks(wanted: Table, lots: Lots) -> dict[int, dict[str, float]]:
     """Row (domain, type, granularity, scope) that cannot have what is wanted -> the caps that are in its way, and how many
-    tasks each lets through to the rows that compete for them, the largest first.
-    """
-    demand = np.floor(wanted.sum(axis=DIFFICULTY) * FINE).astype(np.int64)
-    found = Flow(lots, wanted.shape, demand, scale=FINE).caps()
-    return {row: {cap: n / FINE for cap, n in caps.most_common()} for row, caps in found.items()}
+    tasks each lets through to all the rows that compete there."""
+    return Flow.of_shares(lots, wanted).caps()

@@ -26,7 +26,8 @@ def nearest(wanted: Table, open_cells: NDArray[np.bool_], limits: Sequence[Limit
         where = np.unravel_index(cells, wanted.shape)
         labels = [where[axis].astype(np.int64) for axis in AXES]
         totals = attainable_totals([marginal(wanted, (axis,)).ravel() for axis in AXES], labels, within)
-        found[cells] = fit(start, labels, totals, within)
+        fitted = fit(start, labels, totals, within)
+        found[cells] = fitted * (totals[0].sum() / max(fitted.sum(), 1e-300))
     return np.round(found, 6).reshape(wanted.shape)
 
 
