@@ -93,7 +93,8 @@ def _outcomes(source: str, task: Task, given: Sequence[Given], sandbox: Sandbox)
     calls = [Call(args=args, kwargs=kwargs) for args, kwargs in given]
     hash_seed = 1 if language == "python" else None
     return run_calls(
-        source, params["name"], calls, sandbox, seconds=SECONDS, language=language, signature=params.get("signature"), hash_seed=hash_seed
+        whole(source, params), params["name"], calls, sandbox,
+        seconds=SECONDS, language=language, signature=params.get("signature"), hash_seed=hash_seed,
     )  # fmt: skip
 
 
