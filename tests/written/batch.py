@@ -29,7 +29,7 @@ embed = {{ model = "hashing" }}
 screen = {{ similar = 0.8 }}
 llm = {{ kind = "openai", model = "fake", base_url = "{url}", cache = false, api_key_env = "", max_attempts = 1 }}
 sample = {{ tasks = 3, types = {{ written = 1.0 }}, per_concept = 1 }}
-synthesize = {{ samples_per_task = 20, consensus = {{ attempts = 5, agree = 3, judge = true }} }}
+synthesize = {{ samples_per_task = 20, consensus = {{ attempts = 5, agree = 3, judge = true, hops = true }} }}
 """
 
 

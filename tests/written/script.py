@@ -69,12 +69,18 @@ class Model:
 
     def solved(self, case: Case, asked: str, rng: random.Random) -> str:
         """What goes between the answer tags. From memory alone nothing is known: the facts are in the sources."""
-        if "from what you know" in asked:
+        if "from what you know" in asked or (case.type == "written_hops" and not all_shown(case, asked)):
             return ""
         right = rng.random() >= self.errs
         answer = rng.choice(case.truth if right else case.others)
         letters = {text: letter for letter, text in OPTION.findall(asked)}
         return letters.get(answer, rng.choice("ABCD")) if letters else answer
+
+
+def all_shown(case: Case, asked: str) -> bool:
+    """Whether the source of every hop is there."""
+    assert not isinstance(case.reply, str)
+    return all(" ".join(hop["quote"].split()) in " ".join(asked.split()) for hop in case.reply["hops"])
 
 
 def place(passages: Sequence[tuple[int, str]], quote: str) -> int:

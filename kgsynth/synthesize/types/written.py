@@ -95,6 +95,7 @@ def _made(sample: Sample, env: SynthesisEnv, source: Source, reply: Written) -> 
         _check_scope(source, [quote.passage for quote in reply.evidence])
     alone = reply.type not in ("literal", "span")  # there the prompt shows what is spoken of
     check_question(reply.question, (), alone=alone)
+    check_question("\n".join([reply.answer, *reply.wrong, *reply.aliases, *reply.items]), (), alone=False)
     made = scored(Given(sample=sample, reply=reply, passages=source.passages, spans=spans, sandbox=env.sandbox))
     check_question(reply.question, made.told, alone=alone)
     return build_task(
