@@ -63,11 +63,7 @@ class Wanted:
     graded: bool
     pixels: np.ndarray = field(repr=False)  # (height, width, 4) bytes
     words: list[Word]
-    source: str = ""  # the reference's document, if it is given as one
-    seen: Rendering | None = field(default=None, repr=False)  # and how it was seen
-    trivial: Mapping[str, float] = field(
-        default_factory=dict
-    )  # the smallest distance of a picture with nothing on it, per measure
+    trivial: Mapping[str, float]  # the smallest distance of a picture with nothing on it, per measure
 
 
 @register("picture", needs_sandbox=True)
@@ -89,9 +85,8 @@ def picture(answer: str, params: Mapping[str, Any], sandbox: Sandbox | None) -> 
         return Verdict(score=0.0, reason=reason)
     from kgsynth.verifiers.pictures.render import render
 
-    text, size = text.strip(), (wanted.width, wanted.height)
-    same = wanted.seen if text == wanted.source and not wanted.fit else None  # letter for letter: it looks the same
-    seen = same or render(text, wanted.form, *size, sandbox, fit=wanted.fit, images=wanted.images)
+    size = (wanted.width, wanted.height)
+    seen = render(text.strip(), wanted.form, *size, sandbox, fit=wanted.fit, images=wanted.images)
     if reason := seen.failed or _offence(seen, wanted):
         return Verdict(score=0.0, reason=reason)
     return _judged(seen, wanted)
@@ -198,8 +193,7 @@ def _wanted(canonical: str, sandbox: Sandbox) -> Wanted:
     fit = one_of("picture", params, "size", ("exact", "fit") if form == "svg" else ("exact",)) == "fit"
     alpha, images, graded = (one_of("picture", params, f, (False, True)) for f in ("alpha", "images", "graded"))
     width, height = (whole("picture", params, side, None, *SIDES) for side in ("width", "height"))
-    given = params.get("reference")
-    pixels, page, seen = _reference(given, form, width, height, sandbox, images)
+    pixels, page = _reference(params.get("reference"), form, width, height, sandbox, images)
     checked = Wanted(
         form=form,
         width=width,
@@ -213,8 +207,7 @@ def _wanted(canonical: str, sandbox: Sandbox) -> Wanted:
         graded=graded,
         pixels=pixels,
         words=page,
-        source=given["source"].strip() if seen else "",
-        seen=seen,
+        trivial={},
     )
     return _with_trivial(checked)
 
@@ -229,7 +222,7 @@ def _limits(params: Mapping[str, Any], form: str) -> dict[str, float]:
 
 def _reference(
     given: Any, form: str, width: int, height: int, sandbox: Sandbox, images: bool
-) -> tuple[np.ndarray, list[Word], Rendering | None]:
+) -> tuple[np.ndarray, list[Word]]:
     try:
         from kgsynth.verifiers.pictures.distance import decode
         from kgsynth.verifiers.pictures.words import words
@@ -237,7 +230,7 @@ def _reference(
         raise VerifierError(f"pictures need {error.name}: pip install 'kgsynth[verify]'") from error
     if isinstance(given, Mapping) and set(given) == {"source"} and isinstance(given["source"], str):
         seen = _rendered_reference(given["source"], form, width, height, sandbox, images=images)
-        return seen.pixels, words(seen.lines), seen
+        return seen.pixels, words(seen.lines)
     if not isinstance(given, Mapping) or not isinstance(given.get("png"), str) or set(given) - {"png", "lines"}:
         raise VerifierError('picture: \'reference\' must be {"source": text} or {"png": base64, "lines": [...]}')
     try:
@@ -247,7 +240,7 @@ def _reference(
         raise VerifierError(f"picture: the reference cannot be read: {error}") from error
     if pixels.shape[:2] != (height, width):
         raise VerifierError(f"picture: the reference is {pixels.shape[1]} x {pixels.shape[0]}, not {width} x {height}")
-    return pixels, page, None
+    return pixels, page
 
 
 def _rendered_reference(

@@ -15,7 +15,7 @@ from typing import Any
 from kgsynth.concept import content_id
 from kgsynth.task import Image
 
-GROUND, INK, GREY, LINE, GRID = "#ffffff", "#1f2933", "#52606d", "#9aa5b1", "#e4e7eb"
+WHITE, INK, GREY, LINE, GRID = "#ffffff", "#1f2933", "#52606d", "#9aa5b1", "#e4e7eb"
 BLUE, ORANGE, GREEN, RED = "#3b6ea8", "#d98032", "#4d9078", "#b5534a"
 COLOURS = (BLUE, ORANGE, GREEN, RED)
 FONT = "sans-serif"
@@ -34,7 +34,7 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """An SVG element without children. `role` is "ground", "frame" (axes, grid), "mark" (what shows the data) or "text"."""
+    """An SVG element without children. `role` is "frame" (axes, grid), "mark" (what shows the data) or "text"."""
 
     tag: str
     role: str
@@ -60,7 +60,7 @@ class Shape:
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """Shapes on a white ground, in the order in which they are painted."""
+    """Shapes on nothing, which is white, in the order in which they are painted."""
 
     width: int
     height: int
@@ -98,8 +98,7 @@ class Canvas:
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
-        ground = {"width": width, "height": height, "fill": GROUND}
-        self.shapes = [Shape(tag="rect", role="ground", attributes=ground)]
+        self.shapes: list[Shape] = []
 
     def add(self, tag: str, role: str, *, text: str = "", label: str = "", **attributes: str | float) -> None:
         named = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}

@@ -1,7 +1,6 @@
 """Pictures that are nearly right: one thing changed that anybody sees, so that a verifier must refuse them.
 
-Each takes a picture and gives another one as SVG text. `moved` and `mirrored` act on what is drawn, not on the ground;
-what a picture has nothing of gives "".
+Each takes a picture and gives another one as SVG text. What a picture has nothing of gives "".
 """
 
 from __future__ import annotations

@@ -67,7 +67,8 @@ def _askable(scope: str, difficulty: str, material: Material, env: SynthesisEnv)
     """Every question of that difficulty about every picture, where the prompt does not name the answer."""
     for view in views(scope, difficulty, material, env):
         for question in view.questions:
-            if question.difficulty == difficulty and not _named(question.answer, _prompt(view, question)):
+            told = _named(question.answer, _prompt(view, question)) or _is_a_guess(question)
+            if question.difficulty == difficulty and not told:
                 yield view, question
 
 
@@ -75,6 +76,12 @@ def _named(answer: str, prompt: str) -> bool:
     """Whether the answer, being no number, stands in the prompt as whole words."""
     written = re.escape(normalise(answer))
     return not answer.isdigit() and bool(re.search(rf"(?<!\w){written}(?!\w)", normalise(prompt)))
+
+
+def _is_a_guess(question: Question) -> bool:
+    """Whether one of the commonest guesses is within the tolerance."""
+    off = float(question.verifier.params.get("absolute", 0))
+    return off > 0 and any(abs(guess - float(question.answer)) <= off for guess in (0, 1, 2, 10, 100))
 
 
 def _varied(asked: list[Asked], seed: int) -> list[Asked]:

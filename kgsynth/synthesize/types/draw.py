@@ -14,7 +14,7 @@ from collections import Counter
 from kgsynth.concept import content_id
 from kgsynth.sample import Sample
 from kgsynth.synthesize import TaskType, register
-from kgsynth.synthesize.drawing.canvas import GROUND, Picture
+from kgsynth.synthesize.drawing.canvas import WHITE, Picture
 from kgsynth.synthesize.drawing.drawings import Drawing, drawings
 from kgsynth.synthesize.drawing.figures import turn
 from kgsynth.synthesize.drawing.spoiled import spoiled
@@ -25,7 +25,7 @@ from kgsynth.verifiers.pictures.shown import INSTALL, can_render
 
 MOST = 3  # tasks about one concept
 MOST_CHARS = 8000  # of a reference
-WRONG = 4  # planted answers: each is rendered
+WRONG = 3  # planted answers: each is rendered
 SCOPES = ("concept", "siblings")
 
 
@@ -99,12 +99,10 @@ def _prompt(drawing: Drawing) -> str:
 def _paints(picture: Picture) -> str:
     """Colours and fonts, as what looking does not tell exactly."""
     values = [(key, str(v)) for s in picture.shapes for key, v in s.attributes.items() if key in ("fill", "stroke")]
-    colours = [v for v in dict.fromkeys(v for _, v in values) if v not in ("none", GROUND)]
+    colours = [v for v in dict.fromkeys(v for _, v in values) if v not in ("none", WHITE)]
     sizes = sorted({(int(s.attributes["font-size"]), "font-weight" in s.attributes) for s in picture.shapes if s.text})
     told = " and ".join(f"{size} px{' bold' if bold else ''}" for size, bold in sizes)
-    return (
-        f"The background is {GROUND}; the colours are {', '.join(colours)}; text is sans-serif (DejaVu Sans), {told}."
-    )
+    return f"The background is white or left empty; the colours are {', '.join(colours)}; text is sans-serif (DejaVu Sans), {told}."
 
 
 register(

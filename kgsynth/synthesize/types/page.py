@@ -21,7 +21,7 @@ from kgsynth.task import DIFFICULTIES, Image, Task, VerifierSpec
 from kgsynth.verifiers.pictures.shown import INSTALL, can_render
 
 MOST = 3  # tasks about one concept
-WRONG = 4  # planted answers: each is rendered
+WRONG = 3  # planted answers: each is rendered
 SCOPES = ("concept", "siblings")
 
 
