@@ -23,9 +23,11 @@ from kgsynth.web import Page, SearchProvider
 from kgsynth.web.read import Reader
 
 if TYPE_CHECKING:
-    from kgsynth.synthesize.shelf import Library
+    from kgsynth.synthesize.facts import Facts
+    from kgsynth.synthesize.hops import Puzzles
     from kgsynth.synthesize.material import Material
     from kgsynth.synthesize.oracle import Probe, Trial
+    from kgsynth.synthesize.shelf import Library
 
 PROGRAMMATIC = "programmatic"
 ARTICLES = frozenset({"a", "an", "the"})
@@ -97,6 +99,20 @@ class SynthesisEnv:
         from kgsynth.synthesize.shelf import Library
 
         return Library.of((self.material or {}).values())
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What the pages that the survey has read state in fixed words, and the graph's edges."""
+        from kgsynth.synthesize.facts import Facts
+
+        return Facts((page for each in (self.material or {}).values() for page in each.pages), self.graph)
+
+    @cached_property
+    def puzzles(self) -> Puzzles:
+        """The questions that several of these facts answer together."""
+        from kgsynth.synthesize.hops import Puzzles
+
+        return Puzzles(self.facts, self.concepts)
 
     @cached_property
     def concepts(self) -> list[Concept]:

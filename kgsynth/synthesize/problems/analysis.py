@@ -11,7 +11,7 @@ from typing import Any
 from kgsynth.synthesize.problems import Problem, at, family, signed
 
 
-def _over(f: Fraction) -> Any:
+def _over(f: Fraction | int) -> Any:
     """A sympy number."""
     import sympy
 
@@ -234,7 +234,7 @@ def gammas(rng: random.Random, level: int) -> Problem:
             slips=slips,
         )
     n = rng.randint(2, 5)
-    value = math.prod(Fraction(2 * i - 1, 2) for i in range(1, n + 1))
+    value = math.prod((Fraction(2 * i - 1, 2) for i in range(1, n + 1)), start=Fraction(1))
     if level == 1:
         text = f"What is the exact value of Γ({2 * n + 1}/2), the gamma function at {2 * n + 1}/2?"
         answer = _over(value) * sympy.sqrt(sympy.pi)

@@ -116,7 +116,9 @@ def median(rng: random.Random, level: int) -> Problem:
     )
 
 
-@family("mode", r"\b[Mm]ode\b of|\bmultimode\b|most common data point|[Mm]ost (?:frequently occurring|common) value")
+@family(
+    "mode", r"\bmultimode\b|[Mm]ode \(most common|most common (?:data point|value)|[Mm]ost frequently occurring values?"
+)
 def mode(rng: random.Random, level: int) -> Problem:
     times = rng.randint(2, 3)
     winners = rng.sample(range(2, 40), at(level, 1, 2, 3))

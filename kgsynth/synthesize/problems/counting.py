@@ -270,7 +270,10 @@ def unions(rng: random.Random, level: int) -> Problem:
     return Problem(text=text, answer=limit - hit, again=limit - len(set.union(*sets)), slips=slips)
 
 
-@family("subsets", r"\b[Ss]ubsets?\b|frozenset|unordered collection of unique elements|issubset")
+@family(
+    "subsets",
+    r"unordered collection of unique elements|another set contains|issubset|\b[Pp]ower ?set\b|[Ss]ubsets? of (?:a|the) set",
+)
 def subsets(rng: random.Random, level: int) -> Problem:
     n = rng.randint(*at(level, (6, 15), (5, 15), (6, 16)))
     masks = range(1 << n)

@@ -92,7 +92,10 @@ def squares(rng: random.Random, level: int) -> Problem:
     return Problem(text=text, answer=high - s - c + six, again=again, slips=slips)
 
 
-@family("powers and remainders", r"with 3 arguments|\*\*exp % mod|\b[Mm]odul(?:o|us|ar)\b|[Rr]emainder")
+@family(
+    "powers and remainders",
+    r"with 3 arguments|\*\*exp % mod|\b[Mm]odulo\b|\b[Mm]odular arith|pow with modulus|[Dd]ivision remainder",
+)
 def remainders(rng: random.Random, level: int) -> Problem:
     b, e, m = (
         rng.randint(3, 13),
@@ -110,7 +113,9 @@ def remainders(rng: random.Random, level: int) -> Problem:
     return Problem(text=text, answer=answer, again=pow(b, e, m), slips=slips)
 
 
-@family("inverse modulo", r"with 3 arguments|\*\*exp % mod|\b[Mm]odular\b|inverse modulo|\b[Mm]odulo\b")
+@family(
+    "inverse modulo", r"with 3 arguments|\*\*exp % mod|\b[Mm]odular (?:arith|inverse)|inverse modulo|pow with modulus"
+)
 def inverses(rng: random.Random, level: int) -> Problem:
     m = rng.choice(at(level, (11, 13, 17, 19, 23), (29, 37, 41, 50, 64), (97, 101, 120, 143, 169)))
     a = rng.choice([n for n in range(3, m - 1) if math.gcd(n, m) == 1 and n * n % m != 1])
@@ -299,10 +304,10 @@ def coins(rng: random.Random, level: int) -> Problem:
     payable = {a * i + b * j for i in range(b + 1) for j in range(a + 1)}
     missing = [n for n in range(1, a * b) if n not in payable]
     if level == 0:
-        text = f"Stamps are worth {a} or {b} cents. What is the largest whole number of cents that no combination of such stamps makes up exactly?"
+        text = f"Stamps are worth {a} cents or {b} cents each. What is the largest whole number of cents that no combination of such stamps makes up exactly?"
         return Problem(
             text=text, answer=a * b - a - b, again=max(missing), slips=(a * b, a * b - 1, a * b - a, a * b - b, a + b)
         )
-    text = f"Stamps are worth {a} or {b} cents. How many positive whole numbers of cents does no combination of such stamps make up exactly?"
+    text = f"Stamps are worth {a} cents or {b} cents each. How many positive whole numbers of cents does no combination of such stamps make up exactly?"
     slips = (a * b - a - b, (a * b - a - b) // 2, a * b // 2, (a - 1) * (b - 1), len(missing) + 1)
     return Problem(text=text, answer=(a - 1) * (b - 1) // 2, again=len(missing), slips=slips)

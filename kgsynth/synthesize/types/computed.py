@@ -23,9 +23,12 @@ from kgsynth.web import Hit, Page
 
 PER_FAMILY = 4  # problems of one family about one concept
 LINE_CHARS = (12, 400)  # of a line that is cited
+TRIES = 5  # of which the first that cannot be guessed is asked
+NUMBER = re.compile(r"[\d/]*\d")
+NOT_PROSE = re.compile(r"See also|Bases:|>>>|\.\.\.|#")
 NOT_NAMES = re.compile(r"[^\w.]+")
 ASK = {
-    "number": "Write the exact number, worked out and not rounded (a fraction or a root where it is one)",
+    "number": "Write the exact number (whole, a fraction, or with roots or π, never a rounded decimal)",
     "set": "Write the set in braces, such as {1, 2},",
     "tuple": "Write the numbers exactly and in parentheses, in the order asked for,",
     "interval": "Write it exactly, in interval notation such as [0, 1),",
@@ -48,6 +51,13 @@ async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task |
             sample, "oracle", f"{name}: {problem.answer} by formula, {problem.again} by trying: {problem.text}"
         )
     return _task(sample, env, material, problem, found[name])
+
+
+def _guessable(problem: Problem) -> int:
+    """2 when the answer is one of the commonest guesses, 1 when it stands in the question, else 0."""
+    if problem.kind == "number" and written(problem.answer).lstrip("-") in ("0", "1", "2", "1/2"):
+        return 2
+    return int(written(problem.answer) in NUMBER.findall(problem.text))
 
 
 def _task(
@@ -85,7 +95,7 @@ def _lines(page: Page) -> list[tuple[str, int, int, str]]:
         for match in known.says.finditer(text):
             start, end = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
             end = len(text) if end < 0 else end
-            if LINE_CHARS[0] <= end - start <= LINE_CHARS[1]:
+            if LINE_CHARS[0] <= end - start <= LINE_CHARS[1] and not NOT_PROSE.match(text, start):
                 found.append((known.name, start, end, f" {name_key(NOT_NAMES.sub(' ', text[start:end]))} "))
     return found
 
