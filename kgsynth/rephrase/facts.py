@@ -16,7 +16,7 @@ NUMERALS: dict[str, str] = dict(zip("two three four five six seven eight nine te
                     "2 3 4 5 6 7 8 9 10 11 12 20 30 100 1000 1000000".split(), strict=True))  # fmt: skip
 UNITS = frozenset(
     "% percent ms s sec second seconds minute minutes min hour hours h day days week weeks month months year years ns us µs"
-    " bit bits byte bytes kb mb gb tb kib mib gib kib/s mb/s hz khz mhz ghz m km cm mm nm kg g mg t l ml v mv a ma w kw mw j"
+    " bit bits byte bytes kb mb gb tb kib mib gib kib/s mb/s hz khz mhz ghz m km cm mm nm kg g mg t l ml v mv ma w kw mw j wh kwh mwh gwh"
     " k c f °c °f degree degrees pixel pixels px character characters char chars word words line lines digit digits item items"
     " times fold dollar dollars euro euros $ €".split()
 )
@@ -30,7 +30,7 @@ IDENTIFIER = re.compile(
 )
 NAME = re.compile(r"\b(?:[A-Z][a-z]+|[A-Z]{2,}[a-z]?|[A-Z]+\d\w*)(?:[-’'][A-Za-z]+)*\b")
 CITED = re.compile(
-    r"\[\d+(?:, ?\d+)*\]|\bet al\b|\bdoi\b|https?://\S+|\barXiv\b|\([A-Z][a-z]+(?: (?:and|&) [A-Z][a-z]+)?,? (?:1[5-9]|20)\d\d\)|\baccording to\b",
+    r"\[\d+(?:, ?\d+)*\]|\bet al\b|\bdoi\b|https?://\S+|\barXiv\b|\([A-Z][a-z]+(?: (?:and|&) [A-Z][a-z]+)?,? (?:1[5-9]|20)\d\d\)",
     re.IGNORECASE,
 )
 
@@ -67,7 +67,7 @@ CUES: dict[str, dict[str, str]] = {  # kind -> class -> words
         "less": "less fewer smaller lower shorter slower below under decreases decrease decreased shrinks at-most least smallest lowest"
         " shortest slowest weaker narrower lighter colder younger",
         "before": "before earlier prior previously until",
-        "after": "after later afterwards following subsequently since",
+        "after": "after later afterwards following subsequently",
         "better": "better best", "worse": "worse worst", "equal": "equal equals same identical",
     },
 }  # fmt: skip
@@ -114,7 +114,12 @@ def stem(word: str) -> str:
 
 def stems(text: str) -> list[str]:
     """Of the words that carry meaning, in order."""
-    return [stem(word) for word in WORD.findall(text) if word.lower() not in STOP and not word[0].isdigit()]
+    return [stem(word) for word in WORD.findall(text) if _means(word.lower().replace("’", "'"))]
+
+
+def _means(word: str) -> bool:
+    """No letter alone, number, contraction of a verb, or word of grammar."""
+    return len(word) > 1 and not word[0].isdigit() and not word.endswith("n't") and word.split("'")[0] not in STOP
 
 
 def quantities(text: str) -> list[Quantity]:
@@ -143,7 +148,12 @@ def dates(text: str) -> frozenset[str]:
 def identifiers(text: str) -> frozenset[str]:
     """Inline code, and names of code outside of it."""
     inline = {match.strip() for match in INLINE.findall(text)}
-    outside = {match.removesuffix("()") for match in IDENTIFIER.findall(INLINE.sub(" ", text))} - {"e.g", "i.e"}
+    outside = {match.removesuffix("()") for match in IDENTIFIER.findall(INLINE.sub(" ", text))} - {
+        "e.g",
+        "i.e",
+        "kWh",
+        "mAh",
+    }
     return frozenset(inline | outside)
 
 
@@ -181,7 +191,7 @@ def cues(sentence: str) -> Iterator[Cue]:
             at + 1 < len(tokens) and (tokens[at + 1][0].isdigit() or tokens[at + 1] in NUMERALS)
         ):
             continue
-        if token == "May":
+        if token == "May" or (token == "No" and re.search(r"\bNo[.,!]", sentence)):
             continue
         for kind, group in _GROUPS.get(word, ()):
             yield Cue(kind=kind, group=group, word=word, near=_near(meant, at))

@@ -13,10 +13,15 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from kgsynth.rephrase.chunks import CODE, code_blocks, prose, sentences
 from kgsynth.rephrase.facts import (
+    IDENTIFIER,
     INLINE,
+    NAME,
+    NUMBER,
+    STOP,
     Cue,
     citations,
     cues,
@@ -33,14 +38,16 @@ REASONS = (
     "form", "code", "injection", "citation", "date", "number", "unit", "entity", "negation", "modality", "comparison",
     "order", "dropped", "added", "entailment", "unchanged",
 )  # fmt: skip
-KEPT = 0.5  # share of a sentence's meaning words that a rewriting must have, somewhere
+KEPT = 0.6  # share of a sentence's meaning words that a rewriting must have, somewhere
 OWN = 0.5  # share of a clause's meaning words that must be the source's
+PLACE = 3  # meaning words to either side of a name that say where it stands
 FEW = 2  # new meaning words in a clause that are a manner of speaking
 META = re.compile(
     r"\b(?:as an? (?:AI|language model)|here(?:'s| is| are) (?:the|a|your) (?:rewrit|rephras|summar|revised)|sure[,!] |I (?:cannot|can't|am unable)"
     r"|the (?:passage|text|source|chunk|original) (?:says|states|above|instructs)|I have (?:rewritten|rephrased))",
     re.IGNORECASE,
 )
+ITEM = re.compile(rf"{IDENTIFIER.pattern}|{NAME.pattern}|{NUMBER.pattern}")
 _CLAUSE = re.compile(r"[;:—–()]|,\s+(?=\w)|\s-\s|\b(?:and|but|which|because|so that|while|although|whereas|since)\b")
 
 
@@ -152,18 +159,34 @@ def _relations(source: str, rewriting: str) -> list[Doubt]:
     ours = [cue for sentence in told for cue in cues(sentence)]
     found: list[Doubt] = []
     for kind in ("negation", "modality", "comparison"):
-        lost = [cue for cue in theirs if cue.kind == kind and not _matched(cue, ours)]
+        lost = _unmatched([cue for cue in theirs if cue.kind == kind], ours)
         new = [cue for cue in ours if cue.kind == kind and not _matched(cue, theirs)]
         found += _doubt(kind, "lost", map(_shown, lost)) + _doubt(kind, "new", map(_shown, new))
     return found
 
 
+def _unmatched(cues: Sequence[Cue], others: Sequence[Cue]) -> list[Cue]:
+    """Those for which the other text has no such word left, when each of its words may stand for one only."""
+    left = list(others)
+    lost = []
+    for cue in cues:
+        alike = [other for other in left if _alike(cue, other)]
+        if alike:
+            left.remove(max(alike, key=lambda other: len(cue.near & other.near)))
+        else:
+            lost.append(cue)
+    return lost
+
+
 def _matched(cue: Cue, others: Sequence[Cue]) -> bool:
-    """Whether the other text has such a word near words that are near this one."""
-    alike = [o for o in others if (o.kind, o.group) == (cue.kind, cue.group)]
-    return any(
-        not cue.near or not o.near or len(cue.near & o.near) >= min(2, len(cue.near), len(o.near)) for o in alike
-    )
+    return any(_alike(cue, other) for other in others)
+
+
+def _alike(one: Cue, other: Cue) -> bool:
+    """Whether they say the same of nearly the same words."""
+    if (one.kind, one.group) != (other.kind, other.group):
+        return False
+    return len(one.near & other.near) >= min(2, len(one.near), len(other.near))
 
 
 def _shown(cue: Cue) -> str:
@@ -171,27 +194,35 @@ def _shown(cue: Cue) -> str:
 
 
 def _order(source: str, rewriting: str) -> list[Doubt]:
-    """Names and numbers of a sentence must come in the same order in the sentence that tells it anew."""
+    """Two names, or two numbers, that stand where the other one stood: in a sentence, or in the whole text."""
     told = [s for s in sentences(rewriting) if not s.endswith("?")]
-    for sentence in sentences(source):
-        items = _items(sentence)
-        if len(items) < 2:
-            continue
-        same = max(told, key=lambda other: _likeness(sentence, other), default="")
-        theirs = _items(same)
-        shared = [one for one in items if one in theirs]
-        if len(shared) >= 2 and shared != [one for one in theirs if one in shared] and not _turned(sentence, same):
-            return _doubt("order", "names or numbers change places", [f"{' '.join(shared)} / {' '.join(theirs)}"])
+    pairs = [(s, max(told, key=lambda other: _likeness(s, other), default="")) for s in sentences(source)]
+    straight = [pair for pair in pairs if not _turned(*pair)]
+    whole = [("\n".join(sentences(source)), "\n".join(told))] if straight == pairs else []
+    for one, other in [*straight, *whole]:
+        theirs, ours = _places(one), _places(other)
+        for a, b in combinations([item for item in theirs if item in ours], 2):
+            stayed = len(theirs[a] & ours[a]) + len(theirs[b] & ours[b])
+            swapped = len(theirs[a] & ours[b]) + len(theirs[b] & ours[a])
+            if swapped > stayed and a[0].isdigit() == b[0].isdigit():
+                return _doubt("order", "each stands where the other stood", [a, b])
     return []
 
 
-def _items(sentence: str) -> list[str]:
-    """Identifiers, names and numbers by where they are first mentioned."""
-    bare = re.sub(r"[`*]", "", sentence)
-    values = {q.value for q in quantities(sentence)}
-    items = {one for one in [*identifiers(sentence), *names(sentence), *values] if len(one) > 1 or one.isdigit()}
-    at = {one: match.start() for one in items if (match := re.search(rf"(?<!\w){re.escape(one)}(?!\w)", bare))}
-    return sorted(at, key=lambda one: (at[one], -len(one)))
+def _places(text: str) -> dict[str, set[tuple[str, str]]]:
+    """Names of every kind and numbers, each with the words that stand before and behind it, as (side, stem)."""
+    bare = re.sub(r"[`*]", "", text)
+    found: dict[str, set[tuple[str, str]]] = {}
+    for match in ITEM.finditer(bare):
+        if match[0].lower() in STOP:
+            continue
+        before, behind = (
+            stems(bare[max(0, match.start() - 60) : match.start()]),
+            stems(bare[match.end() : match.end() + 60]),
+        )
+        sides = {("<", one) for one in before[-PLACE:]} | {(">", one) for one in behind[:PLACE]}
+        found.setdefault(match[0], set()).update(sides)
+    return found
 
 
 def _likeness(one: str, other: str) -> float:
@@ -200,19 +231,16 @@ def _likeness(one: str, other: str) -> float:
 
 
 def _turned(one: str, other: str) -> bool:
-    """Whether exactly one of them is in the passive, or a condition changed sides: then the order says nothing."""
+    """Whether exactly one of them is in the passive: then what stood before stands behind."""
     passive = [bool(re.search(r"\b(?:is|are|was|were|be|been|being)\b[^.]{0,40}\bby\b", s)) for s in (one, other)]
-    condition = [
-        bool(re.match(r"(?:if|when|unless|while|after|before|once|for|in|on|with|by)\b", s, re.IGNORECASE))
-        for s in (one, other)
-    ]
-    return passive[0] != passive[1] or condition[0] != condition[1]
+    return passive[0] != passive[1]
 
 
 def _meaning(source: str, rewriting: str) -> list[Doubt]:
     """Sentences of the source that left few of their words, and clauses of the rewriting that brought their own."""
     theirs, ours = set(stems(INLINE.sub(r"\1", source))), set(stems(INLINE.sub(r"\1", rewriting)))
-    lost = [s for s in sentences(source) if _share(s, ours) < KEPT and len(stems(s)) >= FEW]
+    parts = [clause for s in sentences(source) for clause in (s, *_CLAUSE.split(s))]
+    lost = [part for part in parts if _share(part, ours) < KEPT and len(set(stems(part))) >= FEW]
     told = [s for s in sentences(rewriting) if not s.endswith("?")]
     new = [clause for s in told for clause in _CLAUSE.split(CODE.sub(" ", s)) if _is_new(clause, theirs)]
     return [*_doubt("dropped", "not told", lost), *_doubt("added", "not in the source", new)]
