@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgsynth import __version__
 from kgsynth.attack_cli import add_attack_command
+from kgsynth.calibrate_cli import add_calibrate_command
 from kgsynth.dedup_cli import add_dedup_command
 from kgsynth.errors import KgsynthError
 from kgsynth.export_cli import add_export_commands
@@ -43,6 +44,7 @@ examples:
   kgsynth report recipes/demo.toml                       runs/demo/report.html, and a line of JSON
   kgsynth attack runs/demo/tasks.jsonl --limit 5         try to be paid without the solution
   kgsynth validate runs/demo/tasks.jsonl --audit         check the tasks again, and try their verifiers
+  kgsynth calibrate runs/demo/tasks.jsonl --model Qwen3-32B --base-url http://localhost:8000/v1
   trainer run recipes/demo.toml                          train on the tasks
 
 Stopped by Ctrl-C or a kill, the same command goes on where it was.
@@ -194,6 +196,7 @@ COMMANDS: list[Callable[[Any], None]] = [
     add_validate_command,
     add_screen_command,
     add_export_commands,
+    add_calibrate_command,
 ]
 
 

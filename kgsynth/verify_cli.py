@@ -164,6 +164,7 @@ class Given:
     line: int
     task: Task
     answer: str
+    tokens: int | None = None  # of the reply, where whoever made it counted them
 
     @property
     def key(self) -> tuple[int, str, str]:
@@ -175,7 +176,7 @@ def _many(args: argparse.Namespace, tasks: TaskSet) -> int:
 
     if args.task:
         raise TaskError("--task goes with --answer; in --answers each line names its task")
-    given = list(_given(args.answers, tasks))
+    given = list(given_answers(args.answers, tasks))
     with ExitStack() as stack:
         log = stack.enter_context(kept(args.out, ("line", "task", "answer", "score", "reason")))
         done = {(row["line"], row["task"], row["answer"]): row for row in log.rows}
@@ -192,7 +193,7 @@ def _many(args: argparse.Namespace, tasks: TaskSet) -> int:
     return _summed(args, rows, before)
 
 
-def _given(path: Path, tasks: TaskSet) -> Iterator[Given]:
+def given_answers(path: Path, tasks: TaskSet) -> Iterator[Given]:
     """Raises TaskError naming file and line of what is no answer to a task of the set."""
     known = {task.id: task for task in tasks}
     try:
@@ -206,11 +207,14 @@ def _given(path: Path, tasks: TaskSet) -> Iterator[Given]:
                 task, answer = row["task"], row["answer"]
                 if not isinstance(answer, str):
                     raise TypeError(f"the answer is a {type(answer).__name__}, not a text")
+                tokens = row.get("tokens")
+                if tokens is not None and (type(tokens) is not int or tokens < 0):
+                    raise TypeError(f"tokens must be a number of tokens, not {tokens!r:.40}")
             except (ValueError, TypeError, KeyError, RecursionError) as error:
                 raise TaskError(f'{path}:{number}: not {{"task": id, "answer": text}}: {error}') from error
             if task not in known:
                 raise TaskError(f"{path}:{number}: no task {task!r} in the task set; were they made for another one?")
-            yield Given(line=number, task=known[task], answer=answer)
+            yield Given(line=number, task=known[task], answer=answer, tokens=tokens)
 
 
 def _judged(given: list[Given], sandbox: Sandbox | None, workers: int) -> Iterator[dict[str, Any]]:

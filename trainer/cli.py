@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -69,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("overrides", nargs="*", metavar="table.key=value", help="e.g. trainer.rl.steps=20")
         if name == "eval":
             command.add_argument("--stage", choices=("sft", "rl"), default="rl", help="default: %(default)s")
+            command.add_argument("--replies", metavar="FILE.jsonl", type=Path, help="write the replies there, for `kgsynth calibrate`")  # fmt: skip
     return parser
 
 
@@ -79,7 +81,9 @@ def _command(arguments: argparse.Namespace, progress: Callable[[str, int, int, s
     from trainer import stages
 
     if arguments.command == "eval":
-        return _without_tasks(stages.evaluate(recipe, stage=arguments.stage, progress=progress))
+        return _without_tasks(
+            stages.evaluate(recipe, stage=arguments.stage, replies=arguments.replies, progress=progress)
+        )
     if arguments.command == "sft":
         return _without_tasks(stages.run(recipe, until="sft", progress=progress))
     if arguments.command == "rl":

@@ -32,8 +32,14 @@ def evaluate(
     policy: Policy, envs: Sequence[TaskEnv], rewarder: Rewarder, config: EvalConfig, *, seed: tuple[int, ...]
 ) -> Evaluation:
     """Sample `config.samples` replies per task at `config.temperature` and score them."""
-    groups = collect(policy, envs, rewarder, samples=config.samples, temperature=config.temperature, seed=seed)
-    return summarise(groups)
+    return summarise(sampled(policy, envs, rewarder, config, seed=seed))
+
+
+def sampled(
+    policy: Policy, envs: Sequence[TaskEnv], rewarder: Rewarder, config: EvalConfig, *, seed: tuple[int, ...]
+) -> list[RolloutGroup]:
+    """The replies that an evaluation looks at."""
+    return collect(policy, envs, rewarder, samples=config.samples, temperature=config.temperature, seed=seed)
 
 
 def summarise(groups: Sequence[RolloutGroup]) -> Evaluation:

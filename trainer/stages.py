@@ -28,13 +28,15 @@ from kgsynth.errors import RunError
 from kgsynth.files import hold, write_atomically
 from kgsynth.task import TaskSet
 from trainer import checkpoint, rl, sft
+from trainer.chat import decode_reply
 from trainer.config import Recipe, load_recipe
 from trainer.env import TaskEnv, make_envs
-from trainer.eval import evaluate as evaluate_policy
+from trainer.eval import sampled, summarise
 from trainer.metrics import Metrics
 from trainer.model import KimiLinear, count_parameters
 from trainer.policy import TinyPolicy
 from trainer.reward import Rewarder
+from trainer.rollout import Rollout, RolloutGroup
 from trainer.tokenizer import SMALLEST_VOCAB, Tokenizer
 
 Progress = Callable[[str, int, int, str], None]  # stage, step, steps, a few words
@@ -61,13 +63,22 @@ def run(recipe: Recipe | str | Path, *, until: str = "rl", progress: Progress = 
         return result
 
 
-def evaluate(recipe: Recipe | str | Path, *, stage: str = "rl", progress: Progress = lambda *_: None) -> dict[str, Any]:
-    """Measure the newest checkpoint of a stage on training and held-out tasks. Raises RunError when there is none."""
+def evaluate(
+    recipe: Recipe | str | Path,
+    *,
+    stage: str = "rl",
+    replies: Path | None = None,
+    progress: Progress = lambda *_: None,
+) -> dict[str, Any]:
+    """Measure the newest checkpoint of a stage on training and held-out tasks. Raises RunError when there is none.
+
+    replies: a file to write them to, one line of JSON each, as `kgsynth calibrate --replies` reads them.
+    """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     with run_lock(recipe.run_dir, progress):
         work = prepare(recipe)
         work.load(stage)
-        return work.measure(progress)
+        return work.measure(progress, replies)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,15 +104,23 @@ class Work:
         self.policy.model.load_state_dict(state["model"])
         self.policy.version = state["version"]
 
-    def measure(self, progress: Progress) -> dict[str, Any]:
-        """Reward on both splits; the same replies are drawn from the same weights each time."""
+    def measure(self, progress: Progress, replies: Path | None = None) -> dict[str, Any]:
+        """Reward on both splits; the same replies are drawn from the same weights each time, and kept if there is a file."""
         config, seed = self.recipe.trainer.eval, self.recipe.trainer.seed
-        report = {}
+        report, rows = {}, list[dict[str, Any]]()
         for number, (split, envs) in enumerate({"train": self.train, "held_out": self.held_out}.items()):
-            found = evaluate_policy(self.policy, envs, self.rewarder, config, seed=(seed, 4, number))
+            groups = sampled(self.policy, envs, self.rewarder, config, seed=(seed, 4, number))
+            found = summarise(groups)
             report[split] = dataclasses.asdict(found)
+            rows += (self._reply(group, rollout) for group in groups for rollout in group.rollouts)
             progress("eval", number + 1, 2, f"{split} reward {found.reward:.3f}")
+        if replies is not None:
+            write_atomically(replies, "".join(json.dumps(row) + "\n" for row in rows))
         return report
+
+    def _reply(self, group: RolloutGroup, rollout: Rollout) -> dict[str, Any]:
+        ids = rollout.sample.ids
+        return {"task": group.env.task.id, "answer": decode_reply(ids, self.policy.tokenizer), "tokens": len(ids)}
 
 
 def prepare(recipe: Recipe) -> Work:

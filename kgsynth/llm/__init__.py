@@ -27,6 +27,23 @@ class Question(Generic[Reply]):
         raise NotImplementedError
 
 
+class AnyText(BaseModel):
+    """The reply type of a question that is answered in whatever words the model likes: nothing is parsed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt(Question[AnyText]):
+    """A prompt as a user would send it. `number` tells samples of the same prompt apart."""
+
+    reply: ClassVar[type[BaseModel]] = AnyText
+    stage: ClassVar[str] = "calibrate"
+    text: str
+    number: int = 0
+
+    def messages(self) -> list[dict[str, str]]:
+        return [{"role": "user", "content": self.text}]
+
+
 class LLM(Protocol):
     name: str  # "offline-extractive (no model)" or "openai:<model>"
     uses_model: bool

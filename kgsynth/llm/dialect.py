@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from kgsynth.llm import AnyText
 from kgsynth.llm.reply import in_words, strict_schema
 
 SIMPLER = {"json_schema": "tools", "tools": "json_object", "json_object": "plain"}
@@ -17,9 +18,14 @@ SIMPLER = {"json_schema": "tools", "tools": "json_object", "json_object": "plain
 class Dialect:
     """Found by trying, remembered per reply type."""
 
-    format: str = "json_schema"  # then "tools" (a forced tool call), then "json_object", then "plain"
+    format: str = "json_schema"  # then "tools" (a forced tool call), then "json_object", then "plain"; "any" for any text
     limit: str = "max_tokens"  # newer OpenAI models want "max_completion_tokens"
     temperature: bool = True
+
+    @classmethod
+    def first(cls, reply: type[BaseModel]) -> Dialect:
+        """What is tried first for a reply of this type."""
+        return cls(format="any") if reply is AnyText else cls()
 
     def body(
         self, model: str, messages: list[dict[str, str]], reply: type[BaseModel], *, limit: int, temperature: float
@@ -28,6 +34,8 @@ class Dialect:
         body: dict[str, Any] = {"model": model, "messages": messages, self.limit: limit}
         if self.temperature:
             body["temperature"] = temperature
+        if self.format == "any":
+            return body
         if self.format == "json_schema":
             schema = {"name": reply.__name__, "schema": strict_schema(reply), "strict": True}
             return body | {"response_format": {"type": "json_schema", "json_schema": schema}}

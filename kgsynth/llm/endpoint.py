@@ -93,7 +93,7 @@ class Endpoint:
 
     async def complete(self, messages: list[dict[str, str]], question: Question[Any], key: str) -> Completion:
         """Raises LLMError when this endpoint is given up, or not asked for now because its breaker is open; BudgetError."""
-        dialect, failures = self._dialects.get(question.reply, Dialect()), 0
+        dialect, failures = self._dialects.get(question.reply) or Dialect.first(question.reply), 0
         while True:
             try:
                 completion = await self._request(dialect, messages, question, key)

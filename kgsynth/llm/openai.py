@@ -17,7 +17,7 @@ from typing import Any, cast
 from kgsynth.errors import BudgetError, ConfigError, LLMError, LLMReplyError
 from kgsynth.files import cache_folder
 from kgsynth.ledger import CHARGED_TO, Ledger
-from kgsynth.llm import Question, Reply
+from kgsynth.llm import Prompt, Question, Reply
 from kgsynth.llm.cache import ReplyCache
 from kgsynth.llm.config import EndpointConfig, LLMConfig
 from kgsynth.llm.endpoint import Endpoint, Surroundings
@@ -76,6 +76,19 @@ class OpenAIChat:
             raise failures[0]
         kind = LLMReplyError if any(isinstance(failure, LLMReplyError) for failure in failures) else LLMError
         raise kind(f"all {len(failures)} endpoints failed: {' | '.join(map(str, failures))}") from failures[-1]
+
+    async def sample(self, prompt: Prompt) -> tuple[str, int | None]:
+        """(text, its tokens where the endpoint counted them) of the first endpoint: a policy that is tried has no substitute.
+
+        What this ledger has an answer for is not asked again; nothing comes from the cache of other runs. Raises LLMError and
+        BudgetError.
+        """
+        endpoint, messages = self._endpoints[0], prompt.messages()
+        key = f"{endpoint.key(messages, prompt.reply)} {prompt.number}"
+        if (paid := self.ledger.reply(key)) is not None:
+            return paid, None
+        completion = await endpoint.complete(messages, prompt, key)
+        return completion.text, None if completion.estimated else completion.spent.completion_tokens
 
     async def close(self) -> None:
         """Give the connections back. The next `ask` opens new ones."""
