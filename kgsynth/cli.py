@@ -23,6 +23,7 @@ from kgsynth.export_cli import add_export_commands
 from kgsynth.feedback_cli import add_feedback_command
 from kgsynth.graph_cli import add_graph_commands
 from kgsynth.neo4j_cli import add_neo4j_commands
+from kgsynth.rephrase_cli import add_rephrase_command
 from kgsynth.screen_cli import add_screen_command
 from kgsynth.tasks_cli import add_validate_command
 from kgsynth.verify_cli import add_verify_command
@@ -195,6 +196,7 @@ COMMANDS: list[Callable[[Any], None]] = [
     add_attack_command,
     add_validate_command,
     add_screen_command,
+    add_rephrase_command,
     add_export_commands,
     add_calibrate_command,
 ]
