@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from kgsynth.attack import attack, inside, tagged
 from kgsynth.task import Task
+from kgsynth.verifiers import NEEDS_SANDBOX
 from kgsynth.verifiers.answer import CLOSE, OPEN
 
 ORDERS = (
@@ -31,10 +32,10 @@ def wrong_of(task: Task, rng: random.Random) -> str:
 
 def other_than_right(task: Task, rng: random.Random) -> str:
     """Something to put beside the right answer that makes the two together wrong. A planted answer may be a part of the
-    right one where an answer has several parts (a list, the roots of an equation)."""
+    right one where an answer has several parts (a list, the roots of an equation), and of code the last definition counts."""
     if task.verifier.name in ("number", "mathematics"):
         return f"{rng.randrange(10**6, 10**7)}.25"
-    return decoy(rng) if task.verifier.name == "listed" else wrong_of(task, rng)
+    return decoy(rng) if task.verifier.name in {"listed", *NEEDS_SANDBOX} else wrong_of(task, rng)
 
 
 def decoy(rng: random.Random) -> str:

@@ -17,7 +17,7 @@ from kgsynth.verifiers.code.source import parse, tree_of
 
 WRITTEN = verified_by("function_tests", "properties", "programs", "world", "picture")
 ANSWERED = verified_by("text", "choice", "literal", "number", "span", "listed", "json_schema", "mathematics")
-NUMBERS = verified_by("number", "mathematics", "listed", "literal")
+NUMBERS = verified_by("number", "mathematics", "listed")
 FENCED = re.compile(r"```[\w+-]*\n(.*?)```", re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?![\w.])")
 LONG = 3000  # characters of a prompt that has a context
@@ -105,7 +105,7 @@ def whole_context(task: Task, rng: random.Random) -> Iterator[str]:
 def all_numbers(task: Task, rng: random.Random) -> Iterator[str]:
     numbers = list(dict.fromkeys(found.replace(",", "") for found in NUMBER.findall(untagged(task.prompt))))[:200]
     if len(numbers) > 1:
-        yield from (tagged(comma.join(numbers)) for comma in (" ", " or ", " and ", "/"))
+        yield from (tagged(comma.join(numbers)) for comma in (" ", " or ", " and "))
         yield tagged(" + ".join(numbers))
         by_size = sorted(numbers, key=float)
         yield tagged(f"{by_size[0]} to {by_size[-1]}")

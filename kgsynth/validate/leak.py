@@ -122,10 +122,11 @@ def _says_number(prompt: str, params: Mapping[str, Any]) -> bool:
 
 def _says_formula(prompt: str, expected: str) -> bool:
     """Whether what is expected stands in the prompt: letter by letter when it is a formula, as whole digits when it is long."""
-    bare, shown = _spaceless(expected).strip("$"), _spaceless(prompt.replace("$", " "))
+    bare = _spaceless(expected).strip("$")
     if re.fullmatch(r"-?[\d.,]+", bare):
         return sum(map(str.isdigit, bare)) >= LONG_NUMBER and _says(prompt.replace(",", ""), bare.replace(",", ""))
-    return len(bare) >= LONG_FORMULA and bool(re.search(rf"(?<!\w){re.escape(bare)}(?![\w^])", shown))
+    letters = r"\s*".join(map(re.escape, bare))
+    return len(bare) >= LONG_FORMULA and bool(re.search(rf"(?<![\w\\]){letters}(?!\s*[\w^])", prompt))
 
 
 # code
@@ -219,5 +220,8 @@ def _in_figures(task: Task) -> str:
     value = str(task.verifier.params.get("value", task.verifier.params.get("expected", ""))).strip()
     if sum(map(str.isdigit, value)) < LONG_NUMBER - 2:
         return ""
-    named = next((name for name, figure in task.hints.items() if value in (str(figure), f"{figure:g}")), "")
-    return f"the figure {named!r} is the answer" if named else ""
+    try:
+        named = [name for name, figure in task.hints.items() if float(figure) == float(value)]
+    except ValueError:
+        return ""  # a formula
+    return f"the figure {named[0]!r} is the answer" if named else ""

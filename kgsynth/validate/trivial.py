@@ -1,4 +1,5 @@
-"""Answers that need no solution. Tests that a function passes which returns a constant or an argument pay for nothing (marin 9083)."""
+"""Answers that need no solution. Tests that a function passes which returns a constant or an argument pay for nothing: one
+public set paid every trial (marin 7784)."""
 
 from __future__ import annotations
 
