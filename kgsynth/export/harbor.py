@@ -45,9 +45,9 @@ SYSTEM = {
     "c": "gcc libc6-dev",
     "browser": "chromium fonts-dejavu-core fonts-liberation",
 }  # Debian
-LIBRARIES = {  # what verifiers import -> the distribution
-    "pint": "pint", "math_verify": "math-verify[antlr4-13-2]", "jsonschema": "jsonschema", "PIL": "pillow",
-    "skimage": "scikit-image", "numpy": "numpy",
+LIBRARIES = {  # all that verifiers import -> the distribution
+    "pint": "pint", "latex2sympy2_extended": "latex2sympy2_extended[antlr4-13-2]", "sympy": "sympy", "networkx": "networkx",
+    "jsonschema": "jsonschema", "PIL": "pillow", "skimage": "scikit-image", "numpy": "numpy", "scipy": "scipy",
 }  # fmt: skip
 AGENT_IMAGE = """\
 FROM {image}
@@ -238,8 +238,8 @@ def _apt(packages: set[str]) -> str:
 
 def _pip(task: Task) -> str:
     """The libraries of a verifier, of the versions that it was tried with."""
-    _, imported = _needs(task.verifier.name)
-    names = sorted(LIBRARIES[name] for name in imported if name in LIBRARIES)
+    _, imported = needs(task.verifier.name)
+    names = sorted(LIBRARIES[name] for name in imported)
     pinned = [f"'{name}=={importlib.metadata.version(name.partition('[')[0])}'" for name in names]
     return f"RUN pip install --no-cache-dir {' '.join(pinned)}\n" if pinned else ""
 
@@ -286,13 +286,13 @@ def _vendor(verifier: str, tests: Path, out: Exporting) -> None:
 
 def _modules(verifier: str) -> dict[str, str]:
     """Path below kgsynth -> source. The package's own __init__ is left empty: it has a face for users."""
-    paths, _ = _needs(verifier)
+    paths, _ = needs(verifier)
     sources = {str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8") for path in paths}
     return {**sources, "__init__.py": '"""The part of kgsynth that grades this task."""\n', "export/__init__.py": ""}
 
 
 @functools.cache
-def _needs(verifier: str) -> tuple[frozenset[Path], frozenset[str]]:
+def needs(verifier: str) -> tuple[frozenset[Path], frozenset[str]]:
     """(files of ours, names of foreign packages) that grading needs, found by following imports."""
     waiting = ["kgsynth.export.grade", f"kgsynth.verifiers.{verifier}", "kgsynth.verifiers"]
     files: set[Path] = set()

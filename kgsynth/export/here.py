@@ -197,15 +197,10 @@ def end_all_of(user: int) -> None:
 
 def _sweep(user: int) -> None:
     """Delete what a user left where everybody may write."""
-    for scratch in SCRATCH:
-        for folder, folders, names in os.walk(scratch, topdown=False):
-            for name in (*names, *folders):
-                path = Path(folder, name)
-                try:
-                    if path.lstat().st_uid == user:
-                        path.rmdir() if stat.S_ISDIR(path.lstat().st_mode) else path.unlink()
-                except OSError:
-                    continue
+    for path in (path for scratch in SCRATCH if scratch.is_dir() for path in scratch.iterdir()):
+        with contextlib.suppress(OSError):
+            if path.lstat().st_uid == user:
+                shutil.rmtree(path) if stat.S_ISDIR(path.lstat().st_mode) else path.unlink()
 
 
 class HereBox:

@@ -6,10 +6,10 @@ import shutil
 from collections.abc import Callable
 
 from kgsynth.concept import content_id
-from kgsynth.errors import VerifierError
 from kgsynth.export.staging import Staging
 from kgsynth.sandbox import Sandbox
 from kgsynth.task import Image, Task
+from kgsynth.verifiers.pictures.shown import render_png
 
 FOLDER = ".pictures"  # kept from run to run until the export is whole
 
@@ -22,7 +22,7 @@ class Pictures:
         self._sandbox: Sandbox | None = None
 
     def of(self, task: Task) -> list[bytes]:
-        """PNG files, in order. Raises SandboxError when nothing can be rendered here, VerifierError for a bad document."""
+        """PNG files, in order. Raises SandboxError when one cannot be rendered here."""
         return [self._png(image) for image in task.images]
 
     def _png(self, image: Image) -> bytes:
@@ -42,16 +42,3 @@ class Pictures:
     def forget(self) -> None:
         """Throw the rendered files away: they are in the export now."""
         shutil.rmtree(self._staging.path / FOLDER, ignore_errors=True)
-
-
-def render_png(image: Image, sandbox: Sandbox) -> bytes:
-    """A picture on white, as a PNG file. Raises VerifierError when the document cannot be shown, SandboxError as `render`."""
-    import numpy as np
-
-    from kgsynth.verifiers.pictures.distance import encode, over
-    from kgsynth.verifiers.pictures.render import render
-
-    seen = render(image.source, image.format, image.width, image.height, sandbox)
-    if seen.failed:
-        raise VerifierError(f"a picture of a task cannot be rendered ({seen.failed}); it begins {image.source[:80]!r}")
-    return encode(np.rint(over(seen.pixels, 1.0) * 255).astype(np.uint8))
