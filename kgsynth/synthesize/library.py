@@ -1,7 +1,7 @@
 """The functions of the modules that a graph covers, their helpers included: what code tasks are made of.
 
-`implement` asks for what the documentation lists. Here are also the functions behind it, as long as they say what they do
-(a docstring, or a comment above) and their results are in their arguments: those of a module's package (`email.quoprimime`
+`implement` asks for what the documentation lists. Here are also the functions behind it, as long as their results are
+in their arguments, and most tasks want them to say what they do (a docstring, or a comment above): those of a module's package (`email.quoprimime`
 for `email`) and of what it is written in (`_pydecimal` for `decimal`). Each belongs to one concept, so that two concepts
 never give the same task.
 """
@@ -49,11 +49,16 @@ NO_DOC = re.compile(
 )  # they tell of the code, not of what it does
 
 
-def functions_about(material: Material, env: SynthesisEnv) -> list[PageFunction]:
-    """The functions that belong to a concept, in the order of their names. Shared out once per run."""
+def functions_about(material: Material, env: SynthesisEnv, *, documented: bool = True) -> list[PageFunction]:
+    """The functions that belong to a concept, those without documentation only where that is enough. Shared out once per run."""
     if not env.library:
         env.library.update(_share_out(env))
-    return env.library.get(material.concept.id, [])
+    found = env.library.get(material.concept.id, [])
+    return [item for item in found if not documented or is_documented(item.function)]
+
+
+def is_documented(function: Function) -> bool:
+    return len(function.doc) >= LEAST_DOC and not NO_DOC.search(function.doc)
 
 
 async def probed(function: Function, env: SynthesisEnv) -> Probe:
@@ -157,7 +162,7 @@ def _parts(module: str) -> Iterator[str]:
 
 @lru_cache(maxsize=512)
 def module_functions(module: str) -> tuple[Function, ...]:
-    """Its top-level functions that are documented, can be cut out, and take values, private ones too."""
+    """Its top-level functions that can be cut out and take values, private ones too."""
     path = source_path(module)
     try:
         source = path.read_text(encoding="utf-8") if path else ""
@@ -173,7 +178,7 @@ def module_functions(module: str) -> tuple[Function, ...]:
 def _function(module: str, source: str, node: ast.FunctionDef, lines: list[str]) -> Function | None:
     doc = ast.get_docstring(node) or _comment_above(node, lines)
     names = {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
-    if len(doc) < LEAST_DOC or NO_DOC.search(doc) or not names or names & OBJECTS:
+    if not names or names & OBJECTS:
         return None
     try:
         cut = slice_function(source, node.name, module=module)

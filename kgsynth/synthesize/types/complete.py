@@ -76,12 +76,12 @@ async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task |
     if known.probe.fault:
         return reject(sample, known.probe.check, known.probe.fault)
     hole = _hole(wish, sample.difficulty)
-    reached = await asyncio.to_thread(_reached, wish, hole, known, env)
+    reached, nothing = await asyncio.to_thread(_reached, wish, hole, known, env)
     shown = SHOWN[sample.difficulty]
     if len(reached) < env.config.least_tests + shown:
         fault = f"{wish.entry.dotted}: {len(reached)} calls depend on {wish.item.function.name}"
         return reject(sample, "oracle", fault)
-    return _task(sample, material, env, wish, known, hole, reached)
+    return _task(sample, material, env, wish, known, hole, reached, nothing)
 
 
 def _wishes(material: Material, env: SynthesisEnv) -> list[Wish]:
@@ -140,14 +140,22 @@ def _outline(node: ast.stmt) -> ast.stmt:
     return node
 
 
-def _reached(wish: Wish, hole: Hole, known: Tried, env: SynthesisEnv) -> list[int]:
-    """Numbers of the calls that end as they should with the original behind the prelude, and otherwise without it."""
-    name = wish.item.function.name
-    hollow = f"{hole.prelude}\ndef {name}(*args, **kwargs):\n    raise NotImplementedError"
-    both, none = judged([hole.whole, hollow], wish.entry.name, known.trials, env.sandbox)
-    if both is None or none is None or both.caught_by:
-        return []
-    return sorted(none.caught_by)
+def _reached(wish: Wish, hole: Hole, known: Tried, env: SynthesisEnv) -> tuple[list[int], list[Judged]]:
+    """Numbers of the calls that need the function, and functions in its place that do nothing, judged on these.
+
+    No call at all when the original behind the prelude does not do what it did in the module.
+    """
+    sources = [
+        hole.original,
+        f"def {wish.item.function.name}(*args, **kwargs):\n    raise NotImplementedError",
+        *_nothing(wish),
+    ]
+    modules = [f"{hole.prelude}\n{source}" for source in sources]
+    whole, none, *others = judged(modules, wish.entry.name, known.trials, env.sandbox)
+    if whole is None or none is None or whole.caught_by:
+        return [], []
+    reached = sorted(none.caught_by)
+    return reached, [_within(other, reached) for other in others if other]
 
 
 def _task(
@@ -158,10 +166,11 @@ def _task(
     known: Tried,
     hole: Hole,
     reached: Sequence[int],
+    nothing: Sequence[Judged],
 ) -> Task | Rejection:
     pool = [known.trials[n] for n in reached]
     wrong = _wrong(wish, known, reached)
-    dull = [_within(stub, reached) for stub in known.stubs]
+    dull = [*nothing, *(_within(stub, reached) for stub in known.stubs)]
     if not wrong:
         return reject(sample, "wrong", f"{wish.item.function.dotted}: no change of it that a call tells")
     chosen = telling(pool, [*wrong, *dull], (), env.config.most_tests)
@@ -169,7 +178,9 @@ def _task(
     examples = telling([pool[n] for n in others], [_within(w, others) for w in wrong], (), SHOWN[sample.difficulty])
     caught = [judgement.source for judgement in wrong if judgement.caught_by & set(chosen)]
     if not all(stub.caught_by & set(chosen) for stub in dull) or not caught:
-        return reject(sample, "wrong", f"{wish.entry.dotted}: an argument as it came passes every test")
+        return reject(
+            sample, "wrong", f"{wish.entry.dotted}: an argument as it came, or nothing at all, passes every test"
+        )
     function, tests = wish.item.function, [expectation(pool[n].call, pool[n].outcome) for n in chosen]
     params = {"name": wish.entry.name, "tests": tests, "forbidden": [function.module], "seconds": SECONDS}
     if hole.prelude:
@@ -181,7 +192,7 @@ def _task(
         prompt=_prompt(sample, wish, hole, [pool[others[n]] for n in examples]),
         verifier=VerifierSpec(name="function_tests", params=params),
         reference=_reply(hole.original),
-        wrong=[_reply(source) for source in (*caught[: WRONG - 3], *_nothing(wish))],
+        wrong=[_reply(source) for source in (*caught[: WRONG - 3], *_nothing(wish), _import(wish))],
         spans=[span_of(wish.item)],
         most_chars=env.config.max_prompt_chars + env.config.max_code_chars,
         hints={"context_chars": len(hole.prelude), "through_a_caller": float(wish.entry is not function)},
@@ -214,9 +225,12 @@ def _within(source: Judged, numbers: Sequence[int]) -> Judged:
 
 
 def _nothing(wish: Wish) -> list[str]:
-    function = wish.item.function
-    head = f"def {function.name}(*args, **kwargs):\n    "
-    return [f"{head}...", f"{head}return args[0]", f"from {function.module} import {function.name}"]
+    head = f"def {wish.item.function.name}(*args, **kwargs):\n    "
+    return [f"{head}...", f"{head}return args[0]"]
+
+
+def _import(wish: Wish) -> str:
+    return f"from {wish.item.function.module} import {wish.item.function.name}"
 
 
 def _prompt(sample: Sample, wish: Wish, hole: Hole, examples: Sequence[Trial]) -> str:
