@@ -7,6 +7,7 @@ subject leads to one object, and `solve` can say what remains possible when a fa
     doc       the sentence that documents it         base      the only class it is derived from
     class     the class whose page documents it      module    the module it belongs to
     raises    the exception its text names           inverse   the function it undoes
+    like      the function it is explained by        returns   the class of what it returns
     default   a parameter's default, in a signature  topic     the only broader topic that lists it
 """
 
@@ -32,8 +33,19 @@ SHOWN = re.compile(
 LEAD = re.compile(r"^(?![#`*>|\s-])\S.*$", re.MULTILINE)
 SENTENCE = re.compile(r"[A-Z(][^.!?\n]*(?:\.(?=\S)[^.!?\n]*)*[.]?(?=\s|$)")
 EXCEPTION = r"[A-Z]\w*(?:Error|Exception|Warning|Iteration|Interrupt|Exit)"
-RAISES = re.compile(rf"\b[Rr]ais(?:es?|ing) (?:an? |the )?`?(?P<name>{EXCEPTION})\b`?")
+RAISES = re.compile(
+    rf"\b[Rr]ais(?:es?|ing) (?:an? |the )?`?(?P<name>{EXCEPTION})\b|`?\b(?P<name2>{EXCEPTION})\b`? (?:is|will be) raised"
+)
+LIKE = re.compile(
+    r"\b(?:Like|Similar to|Identical to|Version of|Deprecated, use|[Ww]rapper (?:for|around)|[Ss]horthand for)"
+    r" (?:the )?[`']?(?P<name>[a-z_][\w.]*)(?=\(|`| method| instead| but| function)"
+)
+RETURNS = re.compile(
+    r"(?:(?<=\n)|(?<=: )|(?<=\. )|(?<= and ))[Rr]eturns? (?:an? |the )(?:new )?`?(?P<name>[A-Z]\w+)`?"
+    r" (?:object|instance|representation)\b(?! or\b)"
+)
 INVERSE = re.compile(r"\b[Ii]nverse of (?:the )?(?:function )?`?(?P<name>[A-Za-z_][\w.]*)(?:\(\))?`?")
+SENTENCES = {"raises": RAISES, "inverse": INVERSE, "like": LIKE, "returns": RETURNS}
 DEFAULT = re.compile(r"(?:^|, )(?:/, |\*, )*(?P<name>[a-z]\w*)=(?P<value>-?\d+(?:\.\d+)?|'[\w.,:/ +-]{2,20}')(?=, |$)")
 SECTIONS = re.compile(r"^## (?:Functions|Classes|Constants|Exceptions|Data)\b", re.MULTILINE)
 
@@ -125,14 +137,21 @@ class Facts:
             yield from _documentation(page)
             yield from self._places(page)
             yield from _classes(page)
-            yield from (self._whole(fact) for fact in _functions(page))
+            stated = (self._whole(fact) for fact in _functions(page))
+            yield from (f for f in stated if f.relation not in ("like", "returns") or f.object in self._known)
 
     def _whole(self, fact: Fact) -> Fact:
         """A name that a page writes without its module, with it: `StatisticsError` as `statistics.StatisticsError`."""
         outer = fact.subject.split(".")[:-1]
         names = [".".join([*outer[:n], fact.object]) for n in range(len(outer), -1, -1)]
-        whole = next((name for name in names if name in self.titles), fact.object)
-        return replace(fact, object=whole) if fact.relation in ("raises", "inverse") else fact
+        whole = next((name for name in names if name in self._known), "")
+        return replace(fact, object=whole) if whole and fact.relation in SENTENCES else fact
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        """Names that pages are about, or list."""
+        listed = (item["name"] for page in self.pages for item in ITEM.finditer(page.source.text))
+        return frozenset([*self.titles, *listed])
 
     def _places(self, page: Page) -> Iterator[Fact]:
         """The class or the module that a dotted name with a page is documented in."""
@@ -225,13 +244,14 @@ def _functions(page: Page) -> Iterator[Fact]:
     if not places and not _is_class(page) and "." in page.title:
         places = [(page.title, 0, len(text))]
     for name, start, end in places:
-        for relation, pattern in (("raises", RAISES), ("inverse", INVERSE)):
+        for relation, pattern in SENTENCES.items():
             for found in pattern.finditer(text, start, end):
                 sentence = next(
                     (s for s in SENTENCE.finditer(text, start, end) if s.start() <= found.start() < s.end()), None
                 )
-                if sentence:
-                    yield _fact(page, name, relation, real_name(found["name"]), *sentence.span())
+                thing = next(filter(None, found.groups()))
+                if sentence and thing.rsplit(".", 1)[-1] != name.rsplit(".", 1)[-1]:
+                    yield _fact(page, name, relation, real_name(thing), *sentence.span())
 
 
 def concept_of(name: str, by_key: Mapping[str, Concept]) -> Concept | None:

@@ -17,14 +17,14 @@ from kgsynth.concept import Concept, content_id
 from kgsynth.synthesize.facts import Fact, Facts, concept_of
 from kgsynth.verifiers.text import normalise
 
-STEPS = ("class", "raises", "inverse", "base", "module")
-UPWARD = ("class", "raises", "base")  # what a line of classes may start with
+STEPS = ("class", "raises", "returns", "inverse", "like", "base", "module")
+UPWARD = ("raises", "returns", "class", "base")  # what a line of classes may start with
 DESCRIPTION_WORDS = 5  # at least
 TOO_COMMON = ("BaseException", "object")  # where every chain ends
 WEAK_START = re.compile(r"Has the methods|Alias for field|An enumeration|Bases?\b|.*\b(?:see|See) ")
 UPPER = 4  # hops
 PASSAGE_CHARS = 1500  # as long as what a search for material quotes (`RetrieveConfig`)
-LEAST_OF_AN_ANSWER, MOST_OF_AN_ANSWER = 5, 0.1  # puzzles with the same answer: never fewer, else this share of all
+LEAST_OF_AN_ANSWER, MOST_OF_AN_ANSWER = 5, 0.05  # puzzles with the same answer: never fewer, else this share of all
 PARTNERS = 10  # of a start, for each class above it and for each number
 
 
@@ -162,8 +162,7 @@ class Puzzles:
         return {name: tuple(lines) for name, lines in found.items() if name not in TOO_COMMON}
 
     def _upward(self, start: Fact) -> Iterator[Chain]:
-        first = next((f for name in UPWARD if (f := self.facts.fact(start.subject, name))), None)
-        if first:
+        for first in filter(None, (self.facts.fact(start.subject, name) for name in UPWARD)):
             for n, _ in enumerate(bases := (first, *self.facts.chain(first.object, "base")), 1):
                 yield Chain(start, bases[:n])
 

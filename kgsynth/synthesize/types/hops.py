@@ -31,6 +31,8 @@ SAYS = {
     "class": "{b} is the class that {a} belongs to.",
     "module": "{b} is the module that {a} is documented in.",
     "raises": "{b} is the class that the documentation of {a} says is raised; it names no other.",
+    "returns": "{b} is the class of what the documentation of {a} says it returns.",
+    "like": "{b} is the function or method in terms of which the documentation explains {a}.",
     "inverse": "{b} is the function that {a} is documented to be the inverse of.",
     "topic": "{b} is the broader topic whose page lists {a}.",
 }
@@ -48,9 +50,7 @@ async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task |
     if not fitting:
         return reject(sample, "material", f"no {sample.scope} of {hops} hops leads through {material.concept.name!r}")
     fitting.sort(key=lambda p: (puzzles.answers[p.answer], content_id("hops", str(sample.seed), p.key)))
-    if sample.variant >= len(fitting):
-        return reject(sample, "material", f"only {len(fitting)} such questions lead through {material.concept.name!r}")
-    return _task(sample, material, env, fitting[sample.variant])
+    return _task(sample, material, env, fitting[sample.variant % len(fitting)])
 
 
 def _task(sample: Sample, material: Material, env: SynthesisEnv, puzzle: Puzzle) -> Task | Rejection:
