@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 from kgsynth.mutate import Mutator, Named, Variant, in_turn, inside, register
 from kgsynth.sandbox import Sandbox
 from kgsynth.task import Task
+from kgsynth.verifiers.picture import SHIFT
 
 SVG = "http://www.w3.org/2000/svg"
 SHAPES = {"rect", "circle", "ellipse", "line", "polyline", "polygon", "path", "text", "use", "g"}
@@ -22,7 +23,7 @@ HEX = re.compile(r"#(?:[0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b")
 BLOCK = re.compile(r"<(div|p|li|h[1-6]|span|td|th|button|tr)\b[^>]*>[^<]*</\1>")
 PIXELS = re.compile(r"(?<![\w.])(\d{2,3})px")
 WORDS = re.compile(r"(?<=>)[^<>{}]*?[A-Za-z]{3,}[^<>{}]*(?=<)")
-VISIBLE, LEAST, LEAST_SHARE = 48, 100, 0.003  # of 255 in a channel; pixels, and share of them, that must differ
+VISIBLE, LEAST = 48, 64  # of 255 in a channel; pixels that must differ, a window of 8 x 8
 
 ElementTree.register_namespace("", SVG)
 
@@ -155,13 +156,16 @@ def _cut(text: str, found: re.Match[str], other: str) -> str:
 
 
 def apart_by_pixels(task: Task, variant: Variant, sandbox: Sandbox) -> str:
-    """How many pixels of two renderings differ plainly; "" when they are few."""
-    seen = [_rendered(task, inside(reply), sandbox) for reply in (task.reference, variant.answer)]
-    if seen[0].shape != seen[1].shape:
+    """How many pixels of two renderings differ plainly, and not only along lines as thin as the shift that the task allows."""
+    from scipy.ndimage import binary_erosion
+
+    ours, theirs = (_rendered(task, inside(reply), sandbox) for reply in (task.reference, variant.answer))
+    if ours.shape != theirs.shape:
         return "its size is another"
-    differ = (abs(seen[0].astype(int) - seen[1].astype(int)).max(axis=2) > VISIBLE).sum()
-    share = differ / max(1, seen[0].shape[0] * seen[0].shape[1])
-    return f"{differ} pixels are another, {share:.1%}" if differ >= LEAST and share >= LEAST_SHARE else ""
+    differ = abs(ours.astype(int) - theirs.astype(int)).max(axis=2) > VISIBLE
+    shift = int(task.verifier.params.get("shift", SHIFT[task.verifier.params["format"]]))
+    solid = int(binary_erosion(differ, iterations=shift).sum())
+    return f"{int(differ.sum())} pixels are another, {differ.mean():.1%}" if solid >= LEAST else ""
 
 
 def _rendered(task: Task, document: str, sandbox: Sandbox) -> Any:
