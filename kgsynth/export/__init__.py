@@ -2,7 +2,7 @@
 
 `export(tasks, folder, to)` makes a folder that appears whole or not at all; stopped, the same call goes on.
 What verifies a task travels in private columns or files, which no policy is shown; licences and sources go along.
-Each format is a module here with `write(tasks, out)`.
+Each format is a module here with `write(tasks, out)`; `pairs` has pictures for rows, not tasks.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from typing import Any
 from kgsynth.concept import text_hash
 from kgsynth.errors import TaskError
 from kgsynth.export.pictures import Pictures
+from kgsynth.export.rows import attribution, require_parquet
 from kgsynth.export.staging import Staging, staged
 from kgsynth.sandbox import open_sandbox
 from kgsynth.task import Task, TaskSet
 
-FORMATS = ("trl", "verl", "verifiers", "harbor", "huggingface")
+FORMATS = ("trl", "verl", "verifiers", "harbor", "huggingface", "pairs")
 IMAGE = (
     f"python:{sys.version_info.major}.{sys.version_info.minor}-slim-bookworm"  # the Python that tasks were made with
 )
@@ -85,6 +86,11 @@ def export(
         raise TaskError(f"no format {to!r}; there are {', '.join(FORMATS)}")
     if not len(tasks):
         raise TaskError("the task set is empty: there is nothing to export")
+    pictured = any(task.images for task in tasks)
+    if to == "pairs" and not pictured:
+        raise TaskError("no task has a picture: there are no pairs to export")
+    if to in ("verl", "huggingface") or (to == "trl" and pictured):
+        require_parquet()
     folder, content = Path(folder), text_hash("".join(task.to_json() + "\n" for task in tasks))
     mark = {"format": to, "version": VERSION, "tasks": len(tasks), "content": content, "options": asdict(options)}
     with staged(folder, mark) as staging:
@@ -93,9 +99,21 @@ def export(
         pictures = Pictures(staging, lambda: open_sandbox(sandbox))
         out = Exporting(options=options, staging=staging, pictures=pictures, show=show)
         try:
-            figures = importlib.import_module(f"{__name__}.{to}").write(tasks, out)
+            figures = (
+                _pairs(tasks, out) if to == "pairs" else importlib.import_module(f"{__name__}.{to}").write(tasks, out)
+            )
         finally:
             pictures.close()
         pictures.forget()
     written = len(tasks) - out.left_out.total()
     return {"format": to, "folder": str(folder), "tasks": written, **figures, "left_out": dict(out.left_out)}
+
+
+def _pairs(tasks: TaskSet, out: Exporting) -> dict[str, Any]:
+    """Pictures with the code that draws them. What has no picture is left out."""
+    from kgsynth.export.pairs import export_pairs
+
+    kept = [task for task in tasks if out.keeps(task, "" if task.images else "it has no picture")]
+    out.staging.put("ATTRIBUTION.md", attribution(kept))
+    done = out.done
+    return {"pairs": export_pairs(kept, out.staging.path, out.pictures.sandbox, lambda n, _: out.show(done + n, ""))}

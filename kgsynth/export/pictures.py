@@ -25,12 +25,17 @@ class Pictures:
         """PNG files, in order. Raises SandboxError when one cannot be rendered here."""
         return [self._png(image) for image in task.images]
 
+    @property
+    def sandbox(self) -> Sandbox:
+        """Where pictures are rendered, opened with the first. Raises SandboxError."""
+        self._sandbox = self._sandbox or self._open()
+        return self._sandbox
+
     def _png(self, image: Image) -> bytes:
         name = f"{FOLDER}/{content_id('i', image.source, f'{image.width}x{image.height}')}.png"
         if self._staging.has(name):
             return (self._staging.path / name).read_bytes()
-        self._sandbox = self._sandbox or self._open()
-        png = render_png(image, self._sandbox)
+        png = render_png(image, self.sandbox)
         self._staging.put(name, png)
         return png
 

@@ -45,7 +45,7 @@ def parquet(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Any], metad
     """Rows as a parquet file. `columns`: name -> a type as `arrow_type` takes it. Raises TaskError without pyarrow."""
     import io
 
-    pa, pq = _pyarrow()
+    pa, pq = require_parquet()
     schema = pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()], metadata=dict(metadata) or None)
     file = io.BytesIO()
     try:
@@ -60,7 +60,7 @@ def parquet(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Any], metad
 
 def arrow_type(kind: Any) -> Any:
     """`str`, `int`, `float`, `bytes`, `[kind]` for a list and `{name: kind}` for a struct."""
-    pa, _ = _pyarrow()
+    pa, _ = require_parquet()
     if isinstance(kind, list):
         return pa.list_(arrow_type(kind[0]))
     if isinstance(kind, Mapping):
@@ -99,14 +99,15 @@ def _row(path: Path, number: int, line: bytes) -> dict[str, Any]:
 
 
 def _read_parquet(path: Path) -> list[dict[str, Any]]:
-    pa, pq = _pyarrow()
+    pa, pq = require_parquet()
     try:
         return pq.read_table(path).to_pylist()
     except (OSError, pa.ArrowException) as error:
         raise TaskError(f"cannot read rows from {path}: {error}") from error
 
 
-def _pyarrow() -> tuple[Any, Any]:
+def require_parquet() -> tuple[Any, Any]:
+    """pyarrow and pyarrow.parquet. Raises TaskError when they are not installed."""
     try:
         import pyarrow  # pyright: ignore[reportMissingImports]
         import pyarrow.parquet  # pyright: ignore[reportMissingImports]
