@@ -25,6 +25,7 @@ from kgsynth.web.read import Reader
 if TYPE_CHECKING:
     from kgsynth.synthesize.facts import Facts
     from kgsynth.synthesize.hops import Puzzles
+    from kgsynth.synthesize.masks import Masks
     from kgsynth.synthesize.material import Material
     from kgsynth.synthesize.oracle import Probe, Trial
     from kgsynth.synthesize.shelf import Library
@@ -113,6 +114,14 @@ class SynthesisEnv:
         from kgsynth.synthesize.hops import Puzzles
 
         return Puzzles(self.facts, self.concepts)
+
+    @cached_property
+    def masks(self) -> Masks:
+        """The spans of the surveyed pages that a task may hide."""
+        from kgsynth.synthesize.masks import Masks
+
+        homes = {name: found.id for name in self.facts.documented if (found := self.puzzles.concept(name))}
+        return Masks(self.material or {}, self.facts, homes)
 
     @cached_property
     def concepts(self) -> list[Concept]:
