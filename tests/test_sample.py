@@ -1,4 +1,4 @@
-"""The sampling plan: quotas over three axes, fitted to what the graph can give; seeded and resumable."""
+"""The sampling plan: quotas fitted to what the graph can give, concepts that go together; seeded and resumable."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from kgsynth.concept import Concept
 from kgsynth.coverage import coverage, deviation
 from kgsynth.errors import ConfigError
 from kgsynth.graph import ConceptGraph
-from kgsynth.sample import SampleConfig, cell_of, plan, sample
+from kgsynth.sample import SampleConfig, Supply, cell_of, plan, sample
+from kgsynth.scope import Kinship
 from kgsynth.store.embedded import EmbeddedStore
+from kgsynth.task import DIFFICULTIES, SCOPES
 
 TYPES = {"predict": 2.0, "choice": 1.0}
 
@@ -106,3 +108,68 @@ def test_bad_configs_say_what_is_wrong(graph: ConceptGraph) -> None:
         SampleConfig(tasks=0)
     with pytest.raises(ConfigError, match="nothing to sample"):
         plan(graph, SampleConfig(domains={"cooking": 1.0}))
+
+
+SCOPED = Supply(capacity=lambda *_: 60, scopes={"hops": SCOPES}, difficulties={"hops": DIFFICULTIES})
+
+
+def test_concepts_go_together_as_the_scope_says(graph: ConceptGraph) -> None:
+    config = SampleConfig(tasks=240, types={"hops": 1}, per_concept=6, related=3)
+    made = sample(graph, config, SCOPED)
+    assert {s.scope for s in made} == set(SCOPES)
+    for s in made:
+        above = [a.id for a in graph.ancestors(s.concept)]
+        if s.scope == "path":
+            chain = [s.concept, *s.related]
+            assert 1 <= len(s.related) <= config.hops
+            assert all(graph.edge(parent, child) for child, parent in itertools.pairwise(chain))
+        elif s.scope == "siblings":
+            assert any({s.concept, *s.related} <= {c.id for c in graph.children(p)} for p in above)
+            most = max(len(graph.children(p)) for p in graph.parents(s.concept)) - 1
+            assert len(set(s.related)) == min(3, most)
+        elif s.scope == "pair":
+            (other,) = s.related
+            shared = {s.concept, *above} & {other, *(a.id for a in graph.ancestors(other))}
+            assert all(graph.level(concept) == 0 for concept in shared)
+            assert s.concept not in {a.id for a in graph.ancestors(other)}
+            assert other not in {s.concept, *above}
+
+
+def test_types_that_offer_everything_are_spread_evenly(graph: ConceptGraph) -> None:
+    made = sample(graph, SampleConfig(tasks=240, types={"hops": 1}, granularity={"atomic": 1}, per_concept=60), SCOPED)
+    assert Counter(s.difficulty for s in made) == dict.fromkeys(DIFFICULTIES, 80)
+    few = sample(
+        graph,
+        SampleConfig(tasks=72, types={"hops": 1, "choice": 1}, granularity={"atomic": 1}, per_concept=60),
+        SCOPED,
+    )
+    assert Counter(s.scope for s in few if s.type == "hops") == dict.fromkeys(SCOPES, 9)
+    assert {(s.scope, s.difficulty) for s in few if s.type == "choice"} == {("concept", "medium")}
+
+
+def test_partners_and_siblings_have_material_where_there_is_some(graph: ConceptGraph) -> None:
+    able = {c.id for c in graph if "leaf" in c.name and "0x" in c.name}
+    supply = Supply(capacity=lambda _, c: 3 * (c.id in able), scopes={"hops": ("siblings", "pair")})
+    made = list(plan(graph, SampleConfig(types={"hops": 1}, related=1), supply).samples())
+    assert {s.scope for s in made} == {"siblings", "pair"}
+    assert all(set(s.related) <= able for s in made if s.scope == "pair")
+
+
+def test_branches_of_a_graph_in_which_concepts_have_several_parents() -> None:
+    graph = ConceptGraph(EmbeddedStore(":memory:"))
+    names = {name: graph.add(Concept(name=name, domain="d"), []) for name in ("root", "other root")}
+    for name, parents in (
+        ("left", ["root"]), ("right", ["root"]), ("both", ["left", "right"]), ("low", ["left"]), ("far", ["other root"]),
+        ("also root", ["root", "low"]),
+    ):  # fmt: skip
+        names[name] = graph.add(Concept(name=name, domain="d"), [names[p] for p in parents])
+    kin = Kinship(graph)
+    apart = {(a, b) for a in names for b in names if kin.are_apart(names[a].id, names[b].id)}
+    assert apart == {(b, a) for a, b in apart}
+    assert {b for a, b in apart if a == "left"} == {"right", "far", "other root"}
+    assert {b for a, b in apart if a == "right"} == {"left", "low", "also root", "far", "other root"}
+    assert {b for a, b in apart if a == "both"} == {"far", "other root"}
+    assert {b for a, b in apart if a == "root"} == {"other root", "far"}
+    able = [names["both"].id, names["left"].id, names["low"].id]
+    assert kin.have_pairs(able) == set()
+    assert kin.have_pairs([*able, names["right"].id]) == {names[n].id for n in ("left", "low", "right")}

@@ -62,26 +62,26 @@ def solve(wanted: Table, offered: NDArray[np.bool_], lots: Lots, tie: Table) -> 
     shape = wanted.shape
     open_cells = offered & (wanted > 0) & (lots.room(shape) > 0)[..., None]
     limits = _first_limits(shape, lots)
-    shares = nearest(wanted, open_cells, limits)
-    order, rest = _draw(whole := round_off(shares, open_cells, limits, tie), lots, tie)
+    shares, size = nearest(wanted, open_cells, limits)
+    order, rest = _draw(whole := round_off(shares, size, open_cells, limits, tie), lots, tie)
     if rest:
-        shares = _within_caps(wanted, open_cells, lots, limits)
-        order, rest = _draw(whole := round_off(shares, open_cells, limits, tie), lots, tie)
+        shares, size = _within_caps(wanted, open_cells, lots, limits)
+        order, rest = _draw(whole := round_off(shares, size, open_cells, limits, tie), lots, tie)
     if rest:
         whole, piles = _redeal(whole, order, shares, open_cells, lots, tie)
         order = [(cell, next(piles[cell // shape[DIFFICULTY]])) for cell in in_order(whole, tie)]
     return Solution(open_cells=open_cells, shares=shares, order=order)
 
 
-def _within_caps(wanted: Table, open_cells: NDArray[np.bool_], lots: Lots, limits: list[Limit]) -> Table:
+def _within_caps(wanted: Table, open_cells: NDArray[np.bool_], lots: Lots, limits: list[Limit]) -> tuple[Table, int]:
     """The nearest table for whose fractions there are concepts; what was too much together is added to the limits."""
-    shares = nearest(wanted, open_cells, limits)
+    found = nearest(wanted, open_cells, limits)
     for _ in range(CUTS):
-        if not (flow := Flow.of_shares(lots, shares)).missing:
+        if not (flow := Flow.of_shares(lots, found[0])).missing:
             break
         limits.append(flow.cut())
-        shares = nearest(wanted, open_cells, limits)
-    return shares
+        found = nearest(wanted, open_cells, limits)
+    return found
 
 
 def _draw(whole: Ints, lots: Lots, tie: Table) -> tuple[list[tuple[int, int]], int]:

@@ -68,9 +68,9 @@ class Leveller:
         return sum(weight for subset, weight in self.SUMS if all(pattern >> axis & 1 for axis in subset))
 
 
-def round_off(shares: Table, open_cells: NDArray[np.bool_], limits: Sequence[Limit], tie: Table) -> Ints:
-    """Whole numbers: each cell's share rounded down or up so that the sum is right and all totals are near, within the limits."""
-    rounding = _Rounding(shares, open_cells, limits, tie)
+def round_off(shares: Table, size: int, open_cells: NDArray[np.bool_], limits: Sequence[Limit], tie: Table) -> Ints:
+    """Whole numbers: each cell's share rounded down or up so that the sum is `size` and all totals are near, within the limits."""
+    rounding = _Rounding(shares, size, open_cells, limits, tie)
     while rounding.missing > 0 and rounding.raise_one():
         pass
     while rounding.swap(rounding.up & rounding.free, rounding.down):
@@ -89,13 +89,15 @@ def round_off(shares: Table, open_cells: NDArray[np.bool_], limits: Sequence[Lim
 class _Rounding:
     """Open cells on their way to whole numbers: begun from all shares rounded down."""
 
-    def __init__(self, shares: Table, open_cells: NDArray[np.bool_], limits: Sequence[Limit], tie: Table) -> None:
+    def __init__(
+        self, shares: Table, size: int, open_cells: NDArray[np.bool_], limits: Sequence[Limit], tie: Table
+    ) -> None:
         cells = np.flatnonzero(open_cells)
         floor = np.floor(shares + NEAR).astype(np.int64)
-        self.leveller, self.size = Leveller(shares, cells, tie), shares.sum()
+        self.leveller, self.size = Leveller(shares, cells, tie), size
         self.leveller.begin_with(floor)
         self.floor = floor.ravel()[cells]
-        self.whole, self.missing = self.floor.copy(), round(self.size) - int(floor.sum())
+        self.whole, self.missing = self.floor.copy(), size - int(floor.sum())
         self._broken = shares.ravel()[cells] - self.floor > NEAR  # not whole
         self.limits = [Limit(limit.label[cells], limit.most) for limit in limits]
         self.counts = [limit.sums(self.whole).astype(np.int64) for limit in self.limits]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,25 +11,25 @@ from numpy.typing import NDArray
 
 from kgsynth.quota.table import AXES, PRIORITY, Ints, Limit, Table, marginal
 
-SWEEPS = 400  # of proportional fitting at most
+SWEEPS = 200  # of proportional fitting at most
+CLOSE = 1e-4  # tasks: when no cell moves more in a sweep, they fit
 STEP, STEPS = 0.05, 40  # of a total: costs rise with each step away from it
 
 
-def nearest(wanted: Table, open_cells: NDArray[np.bool_], limits: Sequence[Limit]) -> Table:
-    """The table that is nearest to `wanted` on open cells and within the limits; its sum is as near to wanted's as can be."""
+def nearest(wanted: Table, open_cells: NDArray[np.bool_], limits: Sequence[Limit]) -> tuple[Table, int]:
+    """The table that is nearest to `wanted` on open cells and within the limits; and how many whole tasks that can be."""
     cells = np.flatnonzero(open_cells)
     within = [Limit(limit.label[cells], limit.most) for limit in limits]
     start = wanted.ravel()[cells]
-    found = np.zeros(wanted.size)
+    found, size = np.zeros(wanted.size), 0.0
     if np.isclose(start.sum(), wanted.sum()) and all((li.sums(start) <= li.most + 1e-9).all() for li in within):
-        found[cells] = start
+        found[cells], size = start, wanted.sum()
     elif len(cells):
         where = np.unravel_index(cells, wanted.shape)
         labels = [where[axis].astype(np.int64) for axis in AXES]
         totals = attainable_totals([marginal(wanted, (axis,)).ravel() for axis in AXES], labels, within)
-        fitted = fit(start, labels, totals, within)
-        found[cells] = fitted * (totals[0].sum() / max(fitted.sum(), 1e-300))
-    return np.round(found, 6).reshape(wanted.shape)
+        found[cells], size = fit(start, labels, totals, within), totals[0].sum()
+    return np.round(found, 6).reshape(wanted.shape), math.floor(size + 1e-3)
 
 
 def attainable_totals(goals: list[Table], labels: list[Ints], limits: Sequence[Limit]) -> list[Table]:
@@ -89,20 +90,22 @@ def fit(start: Table, labels: list[Ints], totals: list[Table], limits: Sequence[
     Each step scales groups of cells, so that their sum is right. A limit's factor is at most 1 and is taken back as far as
     it is no longer needed.
     """
-    cells, factors = start.copy(), [np.ones(len(limit.most)) for limit in limits]
+    groups = [limit.label + 1 for limit in limits]  # 0: in none
+    most = [np.append(np.inf, limit.most) for limit in limits]
+    cells, factors = start, [np.ones(len(bound)) for bound in most]
     for _ in range(SWEEPS):
         before = cells
         for axis in reversed(PRIORITY):
             have = np.bincount(labels[axis], cells, minlength=len(totals[axis]))
             cells = cells * _ratio(totals[axis], have)[labels[axis]]
-        for k, limit in enumerate(limits):
-            now = np.minimum(1.0, factors[k] * _ratio(limit.most, limit.sums(cells)))
-            change = np.append(now / factors[k], 1.0)  # the last one: for label -1
-            cells, factors[k] = cells * change[limit.label], np.maximum(now, 1e-12)
-        if np.abs(cells - before).max() < 1e-7:
+        for k, (group, bound) in enumerate(zip(groups, most, strict=True)):
+            ratio = _ratio(bound, np.bincount(group, cells, minlength=len(bound)))
+            now = np.clip(factors[k] * ratio, 1e-12, 1.0)
+            cells, factors[k] = cells * (now / factors[k])[group], now
+        if np.abs(cells - before).max() < CLOSE:
             break
     return cells
 
 
 def _ratio(wanted: NDArray[Any], have: NDArray[Any]) -> Table:
-    return np.divide(wanted, have, out=np.ones(len(have)), where=have > 0)
+    return wanted / np.maximum(have, 1e-300)
