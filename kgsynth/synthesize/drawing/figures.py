@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 from kgsynth.concept import Concept, SourceSpan, content_id, name_key
 from kgsynth.retrieve import is_about
@@ -72,10 +73,13 @@ def series_of(scope: str, material: Material, env: SynthesisEnv, size: int) -> l
 
 
 def pairs_of(scope: str, material: Material, env: SynthesisEnv, size: int) -> list[tuple[Series, Series]]:
-    """Series that measure the same things twice: words and characters."""
+    """Two measures of the same things: words and characters, words and lines."""
     found = series_of(scope, material, env, size)
-    words = {s.labels: s for s in found if s.measure == "words"}
-    return [(words[s.labels], s) for s in found if s.measure == "characters" and s.labels in words]
+    return [
+        (a, b)
+        for a, b in combinations(found, 2)
+        if (a.title, a.labels) == (b.title, b.labels) and a.measure != b.measure
+    ]
 
 
 def _is_usable(series: Series) -> bool:

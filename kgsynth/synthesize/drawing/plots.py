@@ -102,7 +102,8 @@ def _lying(series: Series, left: int, labelled: bool, colour: str) -> Picture:
     _head(canvas, series)
     for tick in axis.ticks:
         x = left + axis.at(tick)
-        canvas.line((x, TOP), (x, bottom))
+        if tick:  # the axis is there
+            canvas.line((x, TOP), (x, bottom))
         canvas.text(x, bottom + 20, number(tick), size=SMALL, anchor="middle", fill=GREY)
     for i, (label, value) in enumerate(zip(series.labels, series.values, strict=True)):
         top, end = TOP + ROW * i + (ROW - THICK) / 2, left + axis.at(value)
@@ -156,7 +157,8 @@ def draw_points(across: Series, up: Series, *, colour: str = BLUE) -> Picture:
     _grid(canvas, y_axis, base, right)
     for tick in x_axis.ticks:
         x = LEFT + x_axis.at(tick)
-        canvas.line((x, TOP), (x, base))
+        if tick:
+            canvas.line((x, TOP), (x, base))
         canvas.text(x, base + 20, number(tick), size=SMALL, anchor="middle", fill=GREY)
     canvas.text(right, base + 45, across.measure, size=SMALL, anchor="end", fill=GREY)
     canvas.line((LEFT, TOP), (LEFT, base), stroke=LINE, width=2)
@@ -214,7 +216,8 @@ def _head(canvas: Canvas, series: Series) -> None:
 def _grid(canvas: Canvas, axis: Axis, base: float, right: float) -> None:
     for tick in axis.ticks:
         y = base - axis.at(tick)
-        canvas.line((LEFT, y), (right, y), stroke=GRID)
+        if tick:  # the axis is there
+            canvas.line((LEFT, y), (right, y), stroke=GRID)
         canvas.text(LEFT - 10, y + 4, number(tick), size=SMALL, anchor="end", fill=GREY)
 
 
@@ -238,7 +241,7 @@ def layout_of_bars(series: Series) -> str:
     left = math.ceil((widest + 20) / 10) * 10
     return (
         f"{HEADS} The axis line is at x = {left}, 2 pixels wide, from y = {TOP} to {TOP + ROW * len(series)}; a step of the axis is "
-        f"{axis.pixels} pixels, with a gridline of 1 pixel and its number centred 20 pixels below it. Each label has {ROW} pixels with a bar "
+        f"{axis.pixels} pixels, with a gridline of 1 pixel (none at 0) and its number centred 20 pixels below it. Each label has {ROW} pixels with a bar "
         f"of {THICK} in their middle; labels end 10 pixels left of the axis, values start 5 pixels right of their bar, baselines 14 "
         "pixels below the bar's top."
     )
@@ -260,6 +263,6 @@ def _upright_frame(axis: Axis, slot: int, n: int) -> str:
     base = TOP + axis.length
     return (
         f"{HEADS} The base line is at y = {base}, 2 pixels wide, from x = {LEFT} to {LEFT + slot * n}; a step of the axis is {axis.pixels} "
-        f"pixels, with a gridline of 1 pixel; its number ends at x = {LEFT - 10}, baseline 4 pixels below the line. Each label has a slot of "
+        f"pixels, with a gridline of 1 pixel (none at 0); its number ends at x = {LEFT - 10}, baseline 4 pixels below the line. Each label has a slot of "
         f"{slot} pixels and is centred there, baseline 20 pixels below the base line."
     )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain, islice
 
 from kgsynth.concept import content_id
 from kgsynth.sample import Sample
@@ -31,12 +32,8 @@ Asked = tuple[View, Question]
 
 
 def capacity(material: Material, env: SynthesisEnv) -> int:
-    found = 0
-    for scope in SCOPES:
-        found += sum(1 for _ in _askable(scope, "medium", material, env))
-        if found >= MOST:
-            break
-    return min(found, MOST)
+    found = chain.from_iterable(_askable(scope, "medium", material, env) for scope in SCOPES)
+    return sum(1 for _ in islice(found, MOST))
 
 
 async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task | Rejection:

@@ -10,6 +10,7 @@ pages or edges of the graph.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain, islice
 
 from kgsynth.concept import content_id
 from kgsynth.sample import Sample
@@ -26,16 +27,15 @@ from kgsynth.verifiers.pictures.shown import INSTALL, can_render
 MOST = 3  # tasks about one concept
 MOST_CHARS = 8000  # of a reference
 WRONG = 3  # planted answers: each is rendered
+LIMITS = {"words": 0.5, "colour": 4.0}  # stricter than usual: a line of one pixel in another colour is seen
 SCOPES = ("concept", "siblings")
 
 
 def capacity(material: Material, env: SynthesisEnv) -> int:
     if not can_render(env.sandbox):
         return 0
-    found = 0
-    for scope in SCOPES:
-        found += sum(1 for _ in drawings(scope, "medium", material, env))
-    return min(found, MOST)
+    found = chain.from_iterable(drawings(scope, "medium", material, env) for scope in SCOPES)
+    return sum(1 for _ in islice(found, MOST))
 
 
 async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task | Rejection:
@@ -64,13 +64,13 @@ def _varied(found: list[Drawing], seed: int) -> list[Drawing]:
 def _task(sample: Sample, env: SynthesisEnv, drawing: Drawing) -> Task | Rejection:
     picture = drawing.picture
     others = [other.svg for other in drawing.others if other.svg != picture.svg]
-    wrong = [*others, *spoiled(picture, rng_of(sample, "spoiled"), WRONG - len(others))]
+    wrong = list(dict.fromkeys([*others, *spoiled(picture, rng_of(sample, "spoiled"), WRONG)]))[:WRONG]
     params = {
         "format": "svg",
         "reference": {"source": picture.svg},
         "width": picture.width,
         "height": picture.height,
-        "limits": {"words": 0.5},
+        "limits": LIMITS,
     }
     return build_task(
         sample,

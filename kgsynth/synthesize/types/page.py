@@ -9,6 +9,7 @@ that cannot be seen to the pixel; texts and their arrangement stand in the pictu
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain, islice
 
 from kgsynth.concept import content_id
 from kgsynth.sample import Sample
@@ -28,7 +29,8 @@ SCOPES = ("concept", "siblings")
 def capacity(material: Material, env: SynthesisEnv) -> int:
     if not can_render(env.sandbox):
         return 0
-    return min(MOST, sum(1 for scope in SCOPES for _ in pages(scope, "medium", material, env)))
+    found = chain.from_iterable(pages(scope, "medium", material, env) for scope in SCOPES)
+    return sum(1 for _ in islice(found, MOST))
 
 
 async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task | Rejection:
