@@ -30,7 +30,7 @@ answer; its reference is paid; nothing, a blank, the prompt sent back, constants
 
 With --audit its verifier is tried as well: on near misses of the right answer (a mutant of the code, a digit, an item, a step off),
 none of which may be paid, and on the right answer in other forms, all of which must be. A mutant of code that is paid counts when
-an input that no test has tells it from the reference. Of pictures and kernels, which take seconds each, a third is tried.
+an input that no test has tells it from the reference. Of pictures and kernels a third is tried, of worlds half: they take long.
 
 A row of the table is a type of task:
 

@@ -16,14 +16,14 @@ from kgsynth.verifiers import Verdict, verify
 from kgsynth.verifiers.answer import CLOSE, OPEN, extract
 
 CHECKS = {"mutated": "wrong", "right": "oracle"}  # kinds of replies whose check has another name
-SLOW = {"picture": 3, "kernel": 3}  # each variant takes seconds: a third of them is tried
+SLOW = {"picture": 3, "kernel": 3, "world": 2}  # each variant takes long: a third, or half, of them is tried
 
 
 @dataclass(frozen=True, kw_only=True)
 class ValidateConfig:
     """[validate]: how hard a task is tried, beyond what was planted in it. Variants are those of `kgsynth.mutate`."""
 
-    mutations: int = 4  # near misses of the right answer; 0: none. Of pictures and kernels a third.
+    mutations: int = 4  # near misses of the right answer; 0: none. Of pictures and kernels a third, of worlds half.
     right: int = 1  # the right answer in other forms
 
 
