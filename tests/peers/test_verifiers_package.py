@@ -16,7 +16,7 @@ from tests.peers.conftest import NEEDS_PEERS, OFFLINE, PEERS, PYTHON, Exported
 from tests.peers.tasks import one_of_each
 
 pytestmark = [NEEDS_PEERS, pytest.mark.slow]
-FEW = ("text", "function_tests", "world")
+FEW = ("text", "world")
 
 
 @pytest.fixture(scope="module")
