@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kgsynth.synthesize.masks import Masks
     from kgsynth.synthesize.material import Material
     from kgsynth.synthesize.oracle import Probe, Trial
+    from kgsynth.synthesize.quantities import Quantity
     from kgsynth.synthesize.shelf import Library
 
 PROGRAMMATIC = "programmatic"
@@ -122,6 +123,13 @@ class SynthesisEnv:
 
         homes = {name: found.id for name in self.facts.documented if (found := self.puzzles.concept(name))}
         return Masks(self.material or {}, self.facts, homes)
+
+    @cached_property
+    def quantities(self) -> Mapping[str, Sequence[Quantity]]:
+        """Concept id -> the numbers that its pages state for certain, each given to one concept only."""
+        from kgsynth.synthesize.quantities import share_out
+
+        return share_out(self.material or {}, self.facts, self.puzzles.concept)
 
     @cached_property
     def concepts(self) -> list[Concept]:
