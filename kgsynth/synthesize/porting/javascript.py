@@ -25,7 +25,10 @@ from kgsynth.synthesize.porting.writer import (
 
 HELPERS = {
     "mod": "// The remainder has the sign of the divisor.\nfunction mod(a, b) {\n  return ((a % b) + b) % b;\n}",
-    "count": "function countOf(list, wanted) {\n  return list.filter((item) => item === wanted).length;\n}",
+    "partition": "function partition(text, mark) {\n  const at = text.indexOf(mark);\n"
+    '  return at < 0 ? [text, "", ""] : [text.slice(0, at), mark, text.slice(at + mark.length)];\n}',
+    "rpartition": "function rpartition(text, mark) {\n  const at = text.lastIndexOf(mark);\n"
+    '  return at < 0 ? ["", "", text] : [text.slice(0, at), mark, text.slice(at + mark.length)];\n}',
 }
 METHODS = {
     "lower": "toLowerCase()", "upper": "toUpperCase()", "strip": "trim()", "lstrip": "trimStart()", "rstrip": "trimEnd()",
@@ -41,7 +44,7 @@ class JavaScript(Writer):
     reserved = frozenset(
         "arguments async await case catch class const debugger default delete do enum eval export extends finally function"
         " implements import in instanceof interface let new null package private protected public static super switch this"
-        " throw try typeof undefined var void with yield mod countOf".split()
+        " throw try typeof undefined var void with yield mod partition rpartition".split()
     )
 
     def function(self, name: str) -> str:
@@ -320,6 +323,9 @@ class JavaScript(Writer):
                 return f"{owner}.replaceAll({old}, () => {new})", ATOM
             case "join", [_]:
                 return f"{self._array(args[0])}.join({owner})", ATOM
+            case (("partition" | "rpartition"), [mark]):
+                self.needs.add(attr)
+                return f"{attr}({self.code(value)}, {mark})", ATOM
             case "split", [mark]:
                 return f"{owner}.split({mark})", ATOM
             case "split", []:

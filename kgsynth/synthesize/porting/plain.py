@@ -95,7 +95,10 @@ def _settle(body: list[ast.stmt], settled: Mapping[str, ast.expr]) -> list[ast.s
 
 
 def _flat(found: Sequence[ast.stmt | list[ast.stmt] | None]) -> list[ast.stmt]:
-    return [s for item in found for s in (item if isinstance(item, list) else [item]) if s is not None]
+    """One list; what stands behind a `return` is gone."""
+    flat = [s for item in found for s in (item if isinstance(item, list) else [item]) if s is not None]
+    ends = [i for i, s in enumerate(flat) if isinstance(s, ast.Return | ast.Raise)]
+    return flat[: ends[0] + 1] if ends else flat
 
 
 def _is_none(node: ast.expr | None) -> bool:
@@ -164,6 +167,8 @@ class _NoElse(ast.NodeTransformer):
         self.generic_visit(node)
         if not node.orelse:
             return node
+        if not _leaves(node.body):
+            return [node, *_without_orelse(node)]
         self.count += 1
         flag = "stopped" if self.count == 1 else f"stopped{self.count}"
         node.body = _marked(node.body, flag)
@@ -178,6 +183,19 @@ class _NoElse(ast.NodeTransformer):
         if len(node.targets) > 1 and isinstance(node.value, ast.Constant | ast.UnaryOp | ast.Name):
             return [ast.Assign([target], node.value) for target in node.targets]
         return node
+
+
+def _leaves(body: Sequence[ast.stmt]) -> bool:
+    """Is there a break of this very loop?"""
+    return any(
+        isinstance(s, ast.Break) or (isinstance(s, ast.If) and (_leaves(s.body) or _leaves(s.orelse))) for s in body
+    )
+
+
+def _without_orelse(node: ast.For | ast.While) -> list[ast.stmt]:
+    """Takes the `else` off, for it to follow the loop."""
+    after, node.orelse = node.orelse, []
+    return after
 
 
 def _marked(body: list[ast.stmt], flag: str) -> list[ast.stmt]:
