@@ -25,6 +25,7 @@ from kgsynth.graph_cli import add_graph_commands
 from kgsynth.neo4j_cli import add_neo4j_commands
 from kgsynth.rephrase_cli import add_rephrase_command
 from kgsynth.screen_cli import add_screen_command
+from kgsynth.stats_cli import add_stats_commands
 from kgsynth.tasks_cli import add_validate_command
 from kgsynth.verify_cli import add_verify_command
 from kgsynth.view.command import add_view_command
@@ -151,10 +152,6 @@ def synthesize_command(args: argparse.Namespace) -> None:
         _print_json(_summary(run.recipe))
 
 
-def stats_command(args: argparse.Namespace) -> None:
-    _print_json(_summary(_recipe(args)))
-
-
 def annotate_command(args: argparse.Namespace) -> None:
     from kgsynth.stages import annotate_graph
 
@@ -180,7 +177,6 @@ RECIPE_COMMANDS: list[tuple[str, Callable[[argparse.Namespace], None], str]] = [
     ("grow", grow_command, "grow the graph only"),
     ("synthesize", synthesize_command, "make the task set from a grown graph"),
     ("annotate", annotate_command, "put a run's tasks and their pass rates into its graph, as `run` and `report` do"),
-    ("stats", stats_command, "print what a run holds, as one line of JSON"),
     ("report", report_command, "write the run's report.html, and print its figures as one line of JSON"),
 ]
 
@@ -199,6 +195,7 @@ COMMANDS: list[Callable[[Any], None]] = [
     add_rephrase_command,
     add_export_commands,
     add_calibrate_command,
+    add_stats_commands,
 ]
 
 

@@ -75,6 +75,7 @@ OPEN = {
     "calibrate_cli",
     "rephrase_cli",
     "screen_cli",
+    "stats_cli",
     "recipe",
     "graph_cli",
     "neo4j_cli",

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from kgsynth.errors import KgsynthError, RunError, TaskError
 from kgsynth.graph import ConceptGraph
 from kgsynth.ledger import Ledger
+from kgsynth.report.forms import form_of
 from kgsynth.report.growth import growth
 from kgsynth.report.layout import layered
 from kgsynth.store import open_store
@@ -29,12 +30,6 @@ Row = dict[str, Any]
 
 SAMPLES = 3  # tasks shown in full, per type
 QUOTE, PROMPT = 500, 240  # characters of a quote and of a prompt in the graph's side panel
-FORMS = {  # what goes into the answer tag, by verifier
-    "choice": "the letter of one option",
-    "text": "a word or phrase",
-    "literal": "a Python literal",
-    "function_tests": "Python source that defines the function",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +45,7 @@ class Run:
     stages: list[Row]
     ledger: list[Row]
     result: Row
+    coverage: Row = field(default_factory=dict)  # what was wanted of each cell and what there is; empty: not known
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -70,10 +66,6 @@ def read_run(path: Path) -> Run:
         config = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         config, _ = {}, notes.append(f"config.toml: {error}")
-    try:
-        result = json.loads(_text(path / "train" / "result.json") or "{}")
-    except ValueError as error:
-        result, _ = {}, notes.append(f"train/result.json: {error}")
     return Run(
         path=path,
         config=config,
@@ -83,13 +75,24 @@ def read_run(path: Path) -> Run:
         metrics=_rows(path / "metrics.jsonl", notes),
         stages=_rows(path / "stages.jsonl", notes),
         ledger=_ledger(path, notes),
-        result=result if isinstance(result, dict) else {},
+        result=_object(path, "train/result.json", notes),
+        coverage=_object(path, "coverage.json", notes),
         notes=notes,
     )
 
 
 def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
+
+def _object(path: Path, name: str, notes: list[str]) -> Row:
+    """A JSON object; empty when there is none."""
+    try:
+        found = json.loads(_text(path / name) or "{}")
+    except (ValueError, RecursionError) as error:
+        notes.append(f"{name}: {error}")
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _lines(path: Path) -> list[str]:
@@ -254,7 +257,7 @@ def _sample(task: Task) -> Row:
     ]
     return {
         "task": task,
-        "form": f"{FORMS.get(task.verifier.name, 'text')} inside <answer>…</answer>",
+        "form": f"{form_of(task.verifier)} inside <answer>…</answer>",
         "params": json.dumps(task.verifier.params, ensure_ascii=False, indent=1)[:3000],
         "quotes": quotes,
     }
