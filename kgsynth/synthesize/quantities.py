@@ -33,6 +33,12 @@ COUNTS = (
 NUMBER = re.compile(
     rf"(?<![\w.,/-])(?P<value>[1-9]\d{{0,2}}(?:,\d{{3}})+|\d+(?:\.\d+)?)(?:[ -])(?P<unit>{'|'.join([*UNITS, *COUNTS])})\b(?!\w)"
 )
+PLURAL = re.compile(r"s$|^[kMG]?Hz$|^[KM]iB$")
+INTEGER = re.compile(
+    r"-bit (?:big-endian |little-endian |positive )?(?:unsigned |signed )?(?:integer|number|value|key|rowid|counter|code|address)",
+    re.I,
+)
+SIGNED = re.compile(r"\bsigned (?:\d+|_+)-bit|-bit signed", re.I)
 HASH = re.compile(r"\bsha(?:3-|)(?P<value>224|256|384|512) hash\b")
 RANGE = re.compile(r"\bin (?:the )?range\((?P<value>\d+)\)")
 ANY_NUMBER = re.compile(
@@ -41,7 +47,7 @@ ANY_NUMBER = re.compile(
 UNSURE = re.compile(
     r"\b(?:at least|at most|up to|about|around|approximately|roughly|nearly|almost|over|more|less|fewer|larger|smaller|longer|shorter"
     r"|greater|between|from|minimum|usually|typically|often|may|might|could|can|should|would|if|when|unless|until|while|where|or|either"
-    r"|default|defaults|windows|linux|unix|narrow|wide|platforms?|builds?|versions?|release|currently|some|average|estimated?|e\.g|i\.e"
+    r"|default|defaults|windows|linux|unix|narrow|wide|platforms?|builds?|versions?|release|currently|some|lower|upper|higher|low|high|average|estimated?|e\.g|i\.e"
     r"|example|such as|like|first|last|next|per|additional|extra|multiple|power|expect|bug|fix\w*|was|were|years?"
     r"|prior|later|earlier|since|before|after|systems?|seem\w*|suppose)\b|[%~<>=≥≤±|*?:;\[\]{}“”]|\.\.\.|http",
     re.IGNORECASE,
@@ -118,6 +124,8 @@ def _is_certain(raw: str) -> bool:
 def _quantity(page: Page, start: int, raw: str, number: re.Match[str], kind: str) -> Iterator[Quantity]:
     value = Fraction(number["value"].replace(",", ""))
     named = number.groupdict().get("unit", "")
+    if kind == "amount" and number[0][-len(named) - 1] == " " and not PLURAL.search(named):
+        return  # "127 byte codes" are no bytes
     if value > 1 and len(raw.strip()) <= SENTENCE_CHARS[1]:
         yield Quantity(
             value=value,
@@ -168,8 +176,9 @@ def single(quantity: Quantity, level: int, factor: int) -> Asked | None:
         return (_digest if quantity.kind == "hash" else _range)(quantity, level, factor)
     said = f"“{quantity.blanked if level == 2 else quantity.sentence}”"
     hidden = " Find the number that belongs in the blank." if level == 2 else ""
-    if quantity.unit == "bit" and 2 <= quantity.value <= 64 and "-bit" in quantity.sentence:
-        return _values(quantity, level, said + hidden)
+    if quantity.unit == "bit" and "-bit" in quantity.sentence:
+        is_integer = 2 <= quantity.value <= 64 and INTEGER.search(quantity.sentence)
+        return _values(quantity, level, said + hidden) if is_integer else None
     if not quantity.unit:
         return _counted(quantity, level, said)
     target, ratio = CONVERSIONS[quantity.unit]
@@ -177,9 +186,9 @@ def single(quantity: Quantity, level: int, factor: int) -> Asked | None:
         target, ratio = "KiB", Fraction(1, 1024)
     value = quantity.value * ratio * (factor if level == 1 else 1)
     ask = (
-        f" How many {NAMES[target]} is that?",
-        f" How many {NAMES[target]} are {factor} times as much?",
-        f" How many {NAMES[target]} is that amount?",
+        f" How many {NAMES[target]} is the amount that it states?",
+        f" How many {NAMES[target]} are {factor} times the amount that it states?",
+        f" How many {NAMES[target]} is the amount?",
     )[level]
     slips = (
         value / ratio,
@@ -210,8 +219,10 @@ def _values(quantity: Quantity, level: int, said: str) -> Asked:
     n = int(quantity.value)
     slips = [2**n - 1, 2**n, 2 ** (n - 1), 2 ** (n - 1) - 1, 2 ** (n + 1), n * n, 2 * n, 10**n, n]
     ask, value = " How many different values can that many bits take?", 2**n
-    if level == 1:
-        ask, value = " What is the largest unsigned whole number that fits into that many bits?", 2**n - 1
+    if level == 1 and SIGNED.search(quantity.sentence):
+        ask, value = " What is the largest whole number that so many bits hold in two's complement?", 2 ** (n - 1) - 1
+    elif level == 1:
+        ask, value = " What is the largest whole number that so many bits hold without a sign?", 2**n - 1
     return Asked(said + ask, Fraction(value), "", "", [Fraction(s) for s in slips])
 
 
@@ -273,6 +284,8 @@ def double(a: Quantity, b: Quantity, level: int, factor: int) -> Asked | None:
         or a.kind == "range"
     ):
         return None
+    if (a.noun and a.kind == "amount") or (a.unit == "bit" and not (_is_width(a) and _is_width(b))):
+        return None  # they have nothing to do with each other
     big, small = (a, b) if a.value > b.value else (b, a)
     said = f"First: “{big.sentence}” Second: “{small.sentence}”"
     if a.kind == "default":
@@ -291,6 +304,10 @@ def double(a: Quantity, b: Quantity, level: int, factor: int) -> Asked | None:
         factor * big.value + small.value, value + 1, value - 1,
     )  # fmt: skip
     return Asked(f"{said} {ask}", value, a.unit, a.noun, slips)
+
+
+def _is_width(quantity: Quantity) -> bool:
+    return quantity.kind == "hash" or bool(INTEGER.search(quantity.sentence))
 
 
 def _two_widths(said: str, big: int, small: int, level: int) -> Asked:
