@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from skimage.color import deltaE_ciede2000
 
 from kgsynth.concept import Concept, Source
 from kgsynth.embed import open_embedder
@@ -40,7 +41,7 @@ from kgsynth.synthesize.drawing.webpages import pages
 from kgsynth.task import DIFFICULTIES, Image, Task
 from kgsynth.validate import validate
 from kgsynth.verifiers import verify
-from kgsynth.verifiers.pictures.distance import decode
+from kgsynth.verifiers.pictures.distance import _apart, decode
 from kgsynth.verifiers.pictures.render import render
 from kgsynth.verifiers.pictures.shown import can_render, render_png
 from kgsynth.web.corpus import CorpusConfig, open_corpus
@@ -453,3 +454,12 @@ def test_drawings_of_a_concept_have_something_to_be_confused_with(env: Synthesis
     found = [d for c in env.concepts for d in drawings("concept", "medium", env.material[c.id], env)]  # type: ignore[index]
     assert len({d.layout[:40] for d in found}) >= 3
     assert all(other.svg != d.picture.svg for d in found for other in d.others)
+
+
+def test_colours_are_compared_where_they_differ_and_nowhere_else() -> None:
+    """The shortcut gives what the formula gives for every pixel."""
+    rng = np.random.default_rng(1)
+    a = rng.uniform([0, -60, -60], [100, 60, 60], (20, 30, 3))
+    b = np.where(rng.random((20, 30, 1)) < 0.7, a, a[::-1])
+    assert np.allclose(_apart(a, b), deltaE_ciede2000(a, b), atol=1e-12)
+    assert np.allclose(_apart(a, a[3, 4]), deltaE_ciede2000(a, np.broadcast_to(a[3, 4], a.shape)), atol=1e-12)

@@ -62,11 +62,13 @@ def over(picture: np.ndarray, backdrop: float) -> Picture:
 
 def distances(picture: Picture, reference: Picture, *, shift: int = 1) -> dict[str, float]:
     """All MEASURES for two pictures of the same size of at least 8 x 8 pixels. `shift`: pixels that do not matter."""
+    if np.array_equal(picture, reference):
+        return dict.fromkeys(MEASURES, 0.0)
     lab, wanted = rgb2lab(picture), rgb2lab(reference)
     drawn = _drawn(lab, wanted, background(reference))
     return {
         "colour": _colour(lab, wanted, shift),
-        "tone": float(deltaE_ciede2000(lab, wanted)[drawn].mean()) if drawn.any() else 0.0,
+        "tone": float(_apart(lab, wanted)[drawn].mean()) if drawn.any() else 0.0,
         "structure": _structure(lab[..., 0] / 100, wanted[..., 0] / 100, drawn),
         "edges": _edges(lab[..., 0] / 100, wanted[..., 0] / 100, shift + 1),
     }
@@ -82,7 +84,7 @@ def background(picture: Picture) -> np.ndarray:
 
 def _drawn(lab: np.ndarray, wanted: np.ndarray, ground: np.ndarray) -> np.ndarray:
     ground_lab = rgb2lab(ground.reshape(1, 1, 3))
-    seen = np.maximum(deltaE_ciede2000(lab, ground_lab), deltaE_ciede2000(wanted, ground_lab)) > VISIBLE
+    seen = np.maximum(_apart(lab, ground_lab), _apart(wanted, ground_lab)) > VISIBLE
     return _grown(seen, MARGIN)
 
 
@@ -99,7 +101,16 @@ def _colour(lab: np.ndarray, wanted: np.ndarray, shift: int) -> float:
 def _outside(lab: np.ndarray, other: np.ndarray, shift: int) -> np.ndarray:
     size = (2 * shift + 1, 2 * shift + 1, 1)
     nearest = np.clip(lab, minimum_filter(other, size=size), maximum_filter(other, size=size))
-    return deltaE_ciede2000(lab, nearest)
+    return _apart(lab, nearest)
+
+
+def _apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """CIEDE2000 of every pixel; it is worked out only where the two differ, which is mostly nowhere."""
+    b = np.broadcast_to(b, a.shape)
+    differ = (a != b).any(axis=-1)
+    found = np.zeros(a.shape[:2])
+    found[differ] = deltaE_ciede2000(a[differ], b[differ])
+    return found
 
 
 def _structure(light: np.ndarray, wanted: np.ndarray, drawn: np.ndarray) -> float:
