@@ -88,6 +88,7 @@ class SynthesisEnv:
     )  # bugs and ports, by what and function
     library: dict[str, Any] = field(default_factory=dict, repr=False)  # see `library.py`
     named: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)  # by concept id: see `choice.py`
+    bases: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)  # likewise
     _words: dict[str, frozenset[str]] = field(default_factory=dict, repr=False)
     _cited: dict[str, tuple[str, str]] = field(default_factory=dict, repr=False)  # (licence, date) by source id
 

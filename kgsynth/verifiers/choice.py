@@ -26,7 +26,7 @@ AND = re.compile(r",\s{0,4}and\s|[,;&]|\sand\s", re.IGNORECASE)
 def choice(answer: str, params: Mapping[str, Any], sandbox: Sandbox | None) -> Verdict:
     """params: {"correct": "B", "options": ["A", "B", "C", "D"], "texts": {"A": "a list", "B": "a heap", ...}}.
 
-    "b", "(B)", "B.", "**B**", "Option B", "\\boxed{B}" are B, with "texts" also "B) a heap" and "a heap". "A or B",
+    "b", "(B)", "B.", "**B**", "Option B", "\\boxed{B}" are B, with "texts" also "B) a heap", "B (a heap)" and "a heap". "A or B",
     "not B" and "B) a list" are nothing. A list as "correct" asks for that set: "A, C", "C and A", "AC", one a line.
     Raises VerifierError when `correct` is not among `options`, or the texts do not tell them apart.
     """
@@ -66,7 +66,8 @@ def _pick(text: str, options: list[str], texts: Mapping[str, str]) -> str:
     if match := PICK.fullmatch(text):
         label = (match[2] or match[3] or match[4]).casefold()
         picked = next((option for option in options if option.casefold() == label), "")
-        if picked and (match[5] is None or normalise(match[5]) == texts.get(picked)):
+        said = match[5] and normalise(match[5])
+        if picked and (said is None or said in (texts.get(picked), f"({texts.get(picked)})")):
             return picked
     named = [option for option, spelling in texts.items() if spelling == normalise(text)]
     return named[0] if len(named) == 1 else ""

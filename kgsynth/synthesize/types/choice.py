@@ -3,8 +3,11 @@
 Why the reward is unarguable: the graph is a DAG of narrower-topic edges, each justified by a source. Exactly one option
 is a descendant (ancestor) of the concept; the three others are neither descendants nor ancestors, share no word with the
 concept or the right option, neither definition mentions the other's name, and no page about one names the other or what
-lies below it as code ("Bases: `Exception`"), so a missing edge cannot make a second option right. The answer is one
-letter, and the letters are shuffled by the sample's seed.
+lies below it as code ("Bases: `Exception`"), and no chain of base classes joins them, so a missing edge cannot make a
+second option right. The answer is one letter, or it with its topic, and the letters are shuffled by the sample's seed.
+
+Scope "concept" asks about one edge, "path" about two in a row; longer chains mix kinds of edges, and are not asked about. The
+wrong options of a hard task lie near the concept in the graph, those of an easy one in other domains where there are any.
 """
 
 from __future__ import annotations
@@ -22,10 +25,12 @@ from kgsynth.sample import Sample
 from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject, rng_of
 from kgsynth.synthesize.material import Material
-from kgsynth.task import Task, VerifierSpec
+from kgsynth.task import DIFFICULTIES, Task, VerifierSpec
+from kgsynth.verifiers.text import normalise
 from kgsynth.web import Hit
 
 LETTERS = "ABCD"
+SCOPES = ("concept", "path")
 WEAK = frozenset("and or of the a an in for to with by as on module function class package".split())
 CODE = re.compile(r"`([^`\n]{1,80})`")
 
@@ -40,16 +45,16 @@ class Relation:
 
 def capacity(material: Material, env: SynthesisEnv) -> int:
     enough = len(list(itertools.islice(unrelated(material.concept, env), 3))) == 3
-    return len(relations(material.concept, env)) if enough else 0
+    return sum(len(relations(material.concept, env, scope)) for scope in SCOPES) if enough else 0
 
 
 async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task | Rejection:
     concept = material.concept
-    asked = sorted(relations(concept, env), key=lambda r: _order(sample, concept, r, env))
-    if sample.variant >= len(asked):
-        return reject(sample, "material", f"{concept.name!r} has {len(asked)} relatives to ask about")
-    relation = asked[sample.variant]
-    others = distractors(concept, relation, env, rng_of(sample))
+    asked = sorted(relations(concept, env, sample.scope), key=lambda r: _order(sample, concept, r, env))
+    if not asked:
+        return reject(sample, "material", f"{concept.name!r} has no {sample.scope} to ask about")
+    relation = asked[sample.variant % len(asked)]
+    others = distractors(concept, relation, env, rng_of(sample), sample.difficulty)
     if len(others) < 3:
         return reject(sample, "unique", f"fewer than three topics are certainly unrelated to {concept.name!r}")
     return _task(sample, env, concept, relation, others)
@@ -66,15 +71,19 @@ def _task(
     prompt = (
         f"Which topic is {relation.side} than {concept.name}?\n{lines}\nReply with the letter in <answer></answer>."
     )
+    texts = {letter: option.name for letter, option in zip(LETTERS, options, strict=True)}
+    wrong = [letter for letter in LETTERS if letter != correct]
     parent, child = (concept, target) if relation.side == "narrower" else (target, concept)
     return build_task(
         sample,
         env,
         concepts=[concept, target],
         prompt=prompt,
-        verifier=VerifierSpec(name="choice", params={"correct": correct, "options": list(LETTERS)}),
+        verifier=VerifierSpec(name="choice", params={"correct": correct, "options": list(LETTERS), "texts": texts}),
         reference=answered(correct),
-        wrong=[answered(letter) for letter in LETTERS if letter != correct],
+        wrong=[
+            answered(a) for a in (*wrong, *(f"{correct}) {texts[w]}" for w in wrong), f"{wrong[0]}) {texts[correct]}")
+        ],
         spans=env.path_spans(parent.id, child.id),
     )
 
@@ -85,10 +94,16 @@ def _order(sample: Sample, concept: Concept, relation: Relation, env: SynthesisE
     return told, content_id("choice", str(sample.seed), relation.side, relation.target)
 
 
-def relations(concept: Concept, env: SynthesisEnv) -> list[Relation]:
-    """Descendants, and ancestors short of the roots, which lie above almost everything."""
-    below = [Relation("narrower", d.id) for d in env.graph.descendants(concept)]
-    return below + [Relation("broader", a.id) for a in env.graph.ancestors(concept) if env.graph.parents(a)]
+def relations(concept: Concept, env: SynthesisEnv, scope: str) -> list[Relation]:
+    """What lies one edge ("concept") or two ("path") below, and above short of the roots, which lie above almost everything."""
+    graph = env.graph
+    below, above = graph.children(concept), graph.parents(concept)
+    if scope == "path":
+        near = {c.id for c in (concept, *below, *above)}
+        below = [c for child in below for c in graph.children(child) if c.id not in near]
+        above = [c for parent in above for c in graph.parents(parent) if c.id not in near]
+    found = [Relation("narrower", c.id) for c in below]
+    return list(dict.fromkeys(found + [Relation("broader", c.id) for c in above if graph.parents(c)]))
 
 
 def unrelated(concept: Concept, env: SynthesisEnv) -> Iterator[Concept]:
@@ -96,8 +111,18 @@ def unrelated(concept: Concept, env: SynthesisEnv) -> Iterator[Concept]:
     above = _above_by_page(concept, env)
     tied = {c.id for c in (concept, *env.graph.descendants(concept), *env.graph.ancestors(concept))} | above
     for other in env.concepts:
-        if other.id not in tied and concept.id not in _above_by_page(other, env) and not _look_related(concept, other):
+        if other.id in tied or concept.id in _above_by_page(other, env) or _look_related(concept, other):
+            continue
+        if not _above_by_base(concept, env) & set(other.keys) and not _above_by_base(other, env) & set(concept.keys):
             yield other
+
+
+def _above_by_base(concept: Concept, env: SynthesisEnv) -> frozenset[str]:
+    """Names of every class above the concept, or above what lies above it in the graph, as pages state their bases."""
+    if concept.id not in env.bases:
+        names = [name for c in (concept, *env.graph.ancestors(concept)) for name in (c.name, *c.aliases)]
+        env.bases[concept.id] = frozenset(name_key(b) for name in names for b in env.facts.line(name)[1:])
+    return env.bases[concept.id]
 
 
 def _above_by_page(concept: Concept, env: SynthesisEnv) -> frozenset[str]:
@@ -126,14 +151,25 @@ def _words(concept: Concept) -> frozenset[str]:
     return frozenset(name_key(word) for key in concept.keys for word in re.split(r"[ ._]+", key)) - WEAK
 
 
-def distractors(concept: Concept, relation: Relation, env: SynthesisEnv, rng: random.Random) -> list[Concept]:
-    """Three unrelated concepts: of about the target's level, so that its level tells nothing, then from near the concept."""
+def distractors(
+    concept: Concept, relation: Relation, env: SynthesisEnv, rng: random.Random, difficulty: str = "medium"
+) -> list[Concept]:
+    """Three unrelated concepts: of about the target's level, so that its level tells nothing; from near the concept, or not."""
     graph, target = env.graph, env.graph[relation.target]
     near = _near(concept, env)
     pool = [other for other in unrelated(concept, env) if not _words(other) & _words(target)]
     rng.shuffle(pool)
     level = graph.level(target)
-    return sorted(pool, key=lambda other: (abs(graph.level(other) - level), other.id not in near))[:3]
+    away = {
+        "easy": lambda other: other.domain == concept.domain or other.id in near,
+        "medium": lambda other: other.id not in near,
+        "hard": lambda other: (other.id not in near) + (other.domain != concept.domain),
+    }[difficulty]
+    found: list[Concept] = []
+    for other in sorted(pool, key=lambda other: (abs(graph.level(other) - level), away(other))):
+        if len(found) < 3 and normalise(other.name) not in {normalise(c.name) for c in (target, *found)}:
+            found.append(other)
+    return found
 
 
 def _near(concept: Concept, env: SynthesisEnv) -> set[str]:
@@ -151,5 +187,7 @@ register(
         why="Exactly one option lies below (above) the concept in the graph; no source relates the others to it.",
         capacity=capacity,
         draft=draft,
+        scopes=SCOPES,
+        difficulties=DIFFICULTIES,
     )
 )

@@ -1,12 +1,14 @@
 """Cloze tasks: one term of a documented sentence is missing.
 
 Why the reward is unarguable: the answer is what the cited source says, and the prompt gives the term's first letter and
-length. A term is used only when no other term known to the graph and no other word of the page has that first letter and
-length, and when the term cannot be read off the rest of the quotation. Function words and numbers are never asked for.
+length; an easy task gives its last letter too. A term is a name or a part of a name that the graph knows, or an identifier:
+words of common English, which others may stand for, are never asked for. It is used only when no other term known to the
+graph and no other word of the page has that first letter and length, and when the rest of the quotation does not tell it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,12 +16,12 @@ from kgsynth.concept import content_id, name_key
 from kgsynth.sample import Sample
 from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.env import WORD, Rejection, SynthesisEnv, answered, build_task, reject
+from kgsynth.synthesize.masks import BLANK, plain
 from kgsynth.synthesize.material import Material, Sentence
 from kgsynth.task import Task, VerifierSpec
 
-BLANK = "____"
 COMMON = frozenset(
-    "about above after again against also although always another because become becomes before behind being below between"
+    "about above after already various unlike again against also although always another because become becomes before behind being below between"
     " beyond called cannot could defined described does doing during each either enough every example except first following"
     " follows further given gives have having hence however instead into itself least less like many means might more most"
     " much must need needs neither never note often only other others otherwise over people rather same second see several"
@@ -59,10 +61,11 @@ async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task |
 
 def _task(sample: Sample, env: SynthesisEnv, material: Material, sentence: Sentence, gap: Gap) -> Task | Rejection:
     text = sentence.page.source.text
-    quoted = _plain(text[sentence.context : gap.start] + BLANK + text[gap.end : sentence.end])
+    quoted = plain(text[sentence.context : gap.start] + BLANK + text[gap.end : sentence.end])
+    ends = f' and ends with "{gap.term[-1]}"' if sample.difficulty == "easy" else ""
     prompt = (
         f"{sentence.page.title}: {quoted}\nThe blank is a term of {len(gap.term)} characters that starts with "
-        f'"{gap.term[0]}". Write it in <answer></answer>.'
+        f'"{gap.term[0]}"{ends}. Write it in <answer></answer>.'
     )
     wrong = _wrong_terms(gap, sentence, env)
     if not wrong:
@@ -79,10 +82,6 @@ def _task(sample: Sample, env: SynthesisEnv, material: Material, sentence: Sente
     )
 
 
-def _plain(markdown: str) -> str:
-    return " ".join(markdown.replace("**", "").replace("`", "").split())
-
-
 def gaps(sentence: Sentence, env: SynthesisEnv) -> list[Gap]:
     """Terms of the sentence that only the source's own term fits."""
     text = sentence.page.source.text
@@ -93,13 +92,22 @@ def gaps(sentence: Sentence, env: SynthesisEnv) -> list[Gap]:
 
 
 def _terms(text: str, sentence: Sentence, env: SynthesisEnv) -> Iterator[Gap]:
-    """Names of concepts, then the other words that carry meaning."""
+    """Names of concepts, then other words that stand for one thing."""
     named = list(env.concept_names_in(text, sentence.start, sentence.end))
     words = [m.span() for m in WORD.finditer(text, sentence.start, sentence.end)]
     free = [(a, b) for a, b in words if not any(start <= a < end for start, end in named)]
     for start, end in [*named, *free]:
-        if end - start >= 5 and text[start:end].casefold() not in COMMON:
-            yield Gap(start, end, text[start:end])
+        term = text[start:end]
+        if text[end : end + 1] == "_" or text[max(0, start - 1) : start] in ("_", "."):
+            continue  # a part of a longer name
+        if len(term) >= 5 and term.casefold() not in COMMON and ((start, end) in named or _is_term(term, env)):
+            yield Gap(start, end, term)
+
+
+def _is_term(word: str, env: SynthesisEnv) -> bool:
+    """A part of a concept's name, or an identifier: `XMLParser`, `JSON-RPC`, `as_integer_ratio`."""
+    is_identifier = bool(re.search(r"[a-z][A-Z]|[A-Z]{2}|[._]|\d", word))
+    return is_identifier or word.casefold() in env.terms_like(word[0].casefold(), len(word))
 
 
 def _hidden(term: str, shown: str) -> bool:
@@ -129,5 +137,6 @@ register(
         why="The answer is the source's own term; no other term of the graph or the page fits the blank.",
         capacity=capacity,
         draft=draft,
+        difficulties=("easy", "medium"),
     )
 )

@@ -51,6 +51,7 @@ def _task(
     rng_of(sample, "letters").shuffle(options)
     texts = {letter: option.text for letter, option in zip(LETTERS, options, strict=True)}
     correct = LETTERS[options.index(mask)]
+    wrong = [letter for letter in LETTERS if letter != correct]
     passage = mask.shown if mask.kind == "entry" else f"{mask.title}: {mask.shown}"
     lines = "\n".join(f"{letter}. {text}" for letter, text in texts.items())
     prompt = (
@@ -65,7 +66,9 @@ def _task(
         prompt=prompt,
         verifier=VerifierSpec(name="choice", params={"correct": correct, "options": list(LETTERS), "texts": texts}),
         reference=answered(correct),
-        wrong=[answered(letter) for letter in LETTERS if letter != correct],
+        wrong=[
+            answered(a) for a in (*wrong, *(f"{correct}) {texts[w]}" for w in wrong), f"{wrong[0]}) {texts[correct]}")
+        ],
         spans=list(dict.fromkeys(option.span for option in (mask, *others))),
     )
 
