@@ -15,8 +15,8 @@ CODE = re.compile(
 )
 _BLANK = re.compile(r"\n[ \t]*\n+")
 LABEL = re.compile(
-    r"^\s*(?:#{1,6}\s+|[-*+•]\s+|\d+[.)]\s+|(?:\*\*)?(?:Q|A|Question|Answer|Student|Teacher|Reader|Author|Definition|Note|Remark|Fact"
-    r"|Summary|Key points?|In short|Topic)(?:\*\*)?\s*[:.]\s*(?:\*\*)?)+",
+    r"^\s*(?:#{1,6}\s+|[-*+•]\s+|\d+[.)]\s+|(?:\*\*)?(?:Question|Answer|Student|Teacher|Reader|Author|Definition|Note|Remark|Fact"
+    r"|Summary|Key points?|In short|Topic)(?:\*\*)?\s*[:.]\s*(?:\*\*)?|[QA]:\s*)+",
     re.IGNORECASE,
 )
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from kgsynth.rephrase.chunks import CODE, sentences
+from kgsynth.rephrase.chunks import CODE, LABEL, sentences
 
 AUTHOR = "rules (no model)"
 _TRANSITIVE = (
@@ -49,6 +49,10 @@ _BACKWARD = re.compile(
     r"^(?:it|its|they|their|this|these|that|then|he|she|his|her|the same|otherwise|and|so|both)\b", re.IGNORECASE
 )
 _ENTRY = re.compile(r"^\*\*(?P<term>[^*]+)\*\*:\s+(?P<text>.+)$")
+_THING = re.compile(  # a noun, perhaps with what hangs on it: no word before that ends like a verb
+    r"^(?:A|An|The)(?: (?!(?:is|are|was|were|has|have|had|can|may|will)\b)[\w'’()-]*(?:[^\Ws]|ss))+"
+    r"(?:(?: (?:of|for|that|which|used|with|in|to|from|by)\b|,) .*)?\.?$"
+)
 _ITEM = re.compile(r"^\s*(?:[-*+•]|\d+[.)])\s+(.*)$")
 _HEADING = re.compile(r"^#{1,6}\s+(.*)$")
 
@@ -75,11 +79,9 @@ def _entered(sentence: str) -> str | None:
     first, _, rest = found["text"].partition(" ")
     if first.lower() in PARTICIPLES and rest:
         return f"`{found['term']}` {_does(found['text'])}"
-    return (
-        f"`{found['term']}` is {first.lower()} {rest}"
-        if first in ("A", "An", "The")
-        else f"`{found['term']}`: {found['text']}"
-    )
+    if _THING.match(found["text"]):
+        return f"`{found['term']}` is {first.lower()} {rest}"
+    return f"`{found['term']}`: {found['text']}"
 
 
 def _flipped(sentence: str) -> str | None:
@@ -276,24 +278,29 @@ def dialogue(text: str) -> str:
 
 
 def _interview(text: str, one: str, other: str) -> str:
-    topic = ""
+    """Turns of two. An answer goes on, also behind a list or code, until a sentence answers another question."""
+    topic, begun = "here", False
 
     def heading(words: str) -> str:
-        nonlocal topic
-        topic = f" about {words}"
+        nonlocal topic, begun
+        topic, begun = f"about {words}", False
         return f"Topic: {words}"
 
     def prose(items: tuple[str, ...]) -> str:
-        turns: list[tuple[str, list[str]]] = []
+        nonlocal begun
+        lines: list[str] = []
         for sentence in items:
-            question = asked(sentence)
-            if question or not turns:
-                turns.append((question or f"What is there to know{topic or ' here'}?", []))
-            turns[-1][1].append(_SPELLED.sub(_spell, sentence))
-        return "\n\n".join(f"{one}: {question}\n{other}: {' '.join(answers)}" for question, answers in turns)
+            spelled = _SPELLED.sub(_spell, sentence)
+            question = asked(spelled) or ("" if begun else f"What is there to know {topic}?")
+            begun, told = True, _entered(spelled) or spelled
+            if question:
+                lines.append(f"{one}: {question}\n{other}: {told}")
+            else:
+                lines[-1:] = [f"{lines[-1]} {told}" if lines else told]
+        return "\n\n".join(lines)
 
     def listed(items: tuple[str, ...]) -> str:
-        return f"{one}: Which ones are there?\n{other}: {' '.join(map(_closed, items))}"
+        return f"{one}: What is on the list?\n{other}: {' '.join(map(_closed, items))}"
 
     return _told(text, prose=prose, listed=listed, heading=heading)
 
@@ -329,12 +336,21 @@ STYLES: dict[str, Callable[[str], str]] = {
 
 
 def reworded(text: str, seed: int = 0) -> str:
-    """A text of any kind in other words as far as rules go: sentences turned, and those that stand alone in another order."""
+    """A text of any kind, line by line, in other words as far as rules go: sentences are turned, and where none points back,
+    those of a line come in another order."""
     rng = random.Random(seed)
-    parts = []
-    for block in blocks(text):
-        items = [turned(item) for item in block.items] if block.kind in ("prose", "list") else list(block.items)
-        if block.kind == "prose" and len(items) > 2 and not any(_BACKWARD.match(item) for item in items):
-            rng.shuffle(items)
-        parts.append("\n".join(items))
+    parts, at = [], 0
+    for match in [*CODE.finditer(text), None]:
+        parts += [_reworded_line(line, rng) for line in text[at : match.start() if match else len(text)].splitlines()]
+        if match:
+            parts.append(match[0])
+            at = match.end()
     return "\n".join(parts)
+
+
+def _reworded_line(line: str, rng: random.Random) -> str:
+    told = [turned(sentence) for sentence in sentences(line)]
+    if len(told) > 1 and not any(_BACKWARD.match(sentence) for sentence in told):
+        rng.shuffle(told)
+    label = LABEL.match(line)
+    return (label[0] if label else "") + " ".join(told)

@@ -37,10 +37,10 @@ class ScreenConfig:
     earlier: tuple[str, ...] = ()  # task sets (JSONL) that must not be repeated; they need `near`
     benchmarks: tuple[str, ...] = ()  # files of items that must not be in the set: FILE or FILE:column+column
     licences: tuple[str, ...] = ()  # allowed of every cited source, e.g. ["PSF-2.0", "CC-BY-*"]; empty: any
-    overlap: float = 0.85  # share of an item that a task has: verbatim, or reordered
+    overlap: float = 0.9  # share of an item that a task has: verbatim, or reordered
     renumbered: float = 0.9  # the same, with every number taken for the same one
-    run: int = 50  # words in a row that both have; 13 is the rule of GPT-3, and finds every quotation
-    similar: float = 0.9  # cosine of embeddings; 0: not looked at
+    run: int = 60  # words in a row that both have; 13 is the rule of GPT-3, and finds every quotation
+    similar: float = 0.93  # cosine of embeddings; 0: not looked at
 
     def __post_init__(self) -> None:
         for name in ("near", "overlap", "renumbered", "similar"):

@@ -4,7 +4,7 @@
                 a third of the item's words for shorter ones); 70 % of n-grams is the rule of Chowdhery et al. 2022, PaLM
     reordered   the same share over shingles that know no order of sentences, lines and options
     renumbered  the same with every number taken for the same one
-    run         words in a row that both have, however long the rest: 50 as in Lee et al. 2022, "Deduplicating training data"
+    run         words in a row that both have, however long the rest (Lee et al. 2022, "Deduplicating training data": 50 tokens)
     embedding   cosine of the two, where they share rare words too: a paraphrase
 
 What tasks of a type have in common, and what many items of a benchmark have in common, says nothing: it does not count.
@@ -41,6 +41,8 @@ GRAM = 13  # words
 COMMON_GRAM = 10  # items; what more have is a template (Brown et al. 2020)
 LEAST = 8.0  # weight of shingles under which a text must be found whole: a few words are found anywhere
 WHOLE = 0.95  # share of a task in a longer item: less is documentation that both quote
+AKIN = 0.3  # share of a task that an item in it must be, if it is to be known out of order: lines are found anywhere
+AS_MANY = 0.8  # numbers of the one for one of the other, if only their values were changed
 WINDOW, STEP = 1200, 600  # words of a long text that are looked at together
 CANDIDATES = 3  # items to embed
 SOLUTION_WORDS = 20  # the least of a solution that is compared
@@ -119,7 +121,8 @@ class Benchmarks:
             covered, longest = _covered(self._hashes(at), word_hashes(text))
             if covered >= self._limits.overlap:
                 return Overlap(item=self._items[at], measure="verbatim", value=covered, shared=_quoted(text, longest))
-            return self._unordered(at, "reordered", float(of_item[at]), text)
+            if of_task[at] >= AKIN:
+                return self._unordered(at, "reordered", float(of_item[at]), text)
         at = int(np.argmax(of_task))
         if of_task[at] < WHOLE:
             return None
@@ -129,9 +132,10 @@ class Benchmarks:
         return self._told(at, "verbatim", whole, text) if whole >= self._limits.overlap else None
 
     def _renumbered(self, kind: str, text: str) -> Overlap | None:
-        of_item = self._shares(kind, text, self._loose, numbers=False)[0]
+        of_item, of_task = self._shares(kind, text, self._loose, numbers=False)
         at = int(np.argmax(of_item))
-        if of_item[at] < self._limits.renumbered or not NUMBER.search(text):
+        counts = len(NUMBER.findall(self._texts[at])), len(NUMBER.findall(text))
+        if of_item[at] < self._limits.renumbered or of_task[at] < AKIN or min(counts) < max(1, AS_MANY * max(counts)):
             return None
         return self._unordered(at, "renumbered", float(of_item[at]), text)
 

@@ -28,7 +28,7 @@ NUMBER_WORDS = re.compile(
     r"|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand)\b"
 )
 _TELLING = re.compile(r"""'[^'\n]*'|"[^"\n]*"|\w+(?:\.\w+)+|\w*[\d_]\w*|[A-Za-z][a-z]+[A-Z]\w*""")
-_UNIT = re.compile(r"\n+|(?<=[.?!])\s+(?=[^\s])")
+_UNIT = re.compile(r"\n+|(?<=[.?!])\s+(?=[^\s])|\s+(?=\(?[a-h][.)]\s)")  # also before an option in a line of them
 _LABEL = re.compile(r"^\s*(?:>>>|\.\.\.|[-*+•#]+|\(?(?:[A-Za-z]|\d{1,2})[.):])(?:\s+|$)")
 _REPLY = re.compile(r"[^.?!\n]*</?answer>[^.?!\n]*[.?!]?", re.IGNORECASE)
 _WEIGHTS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9], np.uint64)  # odd: they lose no bit
