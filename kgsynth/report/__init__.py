@@ -18,10 +18,11 @@ from typing import Any
 from kgsynth import __version__
 from kgsynth.errors import ConfigError, RunError
 from kgsynth.files import write_atomically
-from kgsynth.report import cost, data
+from kgsynth.report import cost, data, samples
+from kgsynth.report import tasks as told
 
 ASSETS = Path(__file__).parents[1] / "report_assets"
-SCRIPTS = ("report.js", "growth.js", "start.js")  # in this order, as one script
+SCRIPTS = ("report.js", "growth.js", "tasks.js", "start.js")  # in this order, as one script
 
 
 def write_report(run_dir: Path) -> Path:
@@ -52,7 +53,14 @@ def render(run: data.Run) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"duration": duration, "count": count, "usd": usd, "share": _percent, "day": day}
+    environment.filters |= {
+        "duration": duration,
+        "count": count,
+        "usd": usd,
+        "share": _percent,
+        "day": day,
+        "tasks": _tasks,
+    }
     policy = " ".join(f"'sha256-{_digest(text)}'" for text in (plotly, script))
     return environment.get_template("report.html.j2").render(
         **_content(run),
@@ -75,6 +83,8 @@ def _content(run: data.Run) -> dict[str, Any]:
         "growth": grown,
         "cost": cost.cost(run.ledger, kept=graph["nodes"] if graph else [], born=born, tasks=len(tasks or [])),
         "counts": data.task_counts(tasks) if tasks else None,
+        "axes": told.axes(run.coverage, tasks) if tasks else {},
+        "calibration": told.calibration(tasks or []),
         "rejections": [{"check": r["check"], "count": r["count"]} for r in data.rejections(rejected or [])],
         "sft": data.curves(run.metrics, "sft"),
         "rl": data.curves(run.metrics, "rl"),
@@ -92,11 +102,22 @@ def _content(run: data.Run) -> dict[str, Any]:
         "pairs": [(row["rule"], pair) for row in grown["rules"] for pair in row["pairs"]] if grown else [],
         "cost_tiles": _cost_tiles(page["cost"]) if page["cost"] else [],
         "rejections": data.rejections(rejected or []),
-        "samples": data.samples(tasks or []),
+        "funnel": told.funnel(len(tasks or []), rejected) if rejected else [],
+        "misses": told.misses(run.coverage),
+        "deviation": _deviation(run.coverage),
+        "task_cost": told.cost_by_type(run.ledger, tasks or [], rejected or []),
+        "samples": samples.samples(tasks or []),
         "licences": data.licences(graph["sources"]) if graph else [],
         "spending": data.spending(run.ledger),
         "offline": bool(run.brain) and "no model" in str(run.brain),
     }
+
+
+def _deviation(coverage: data.Row) -> list[tuple[str, float]]:
+    """(axis, share of the tasks that would have to be others for the wanted distribution); "cells" is all axes together."""
+    found = coverage.get("deviation")
+    rows = found.items() if isinstance(found, dict) else ()
+    return [("cells" if axis == "joint" else axis, off) for axis, off in rows if isinstance(off, (int, float))]
 
 
 def _tiles(run: data.Run, page: dict[str, Any]) -> list[tuple[str, str, str]]:
@@ -175,6 +196,11 @@ def usd(dollars: float) -> str:
     if not dollars:
         return "$0"
     return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.{2 - math.floor(math.log10(dollars))}f}"
+
+
+def _tasks(number: float) -> str:
+    """Wanted tasks, which need not be whole: 12 -> "12"; 0.25 -> "0.2"."""
+    return f"{number:,.1f}".removesuffix(".0")
 
 
 def day(at: float) -> str:

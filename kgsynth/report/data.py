@@ -15,12 +15,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from kgsynth.errors import KgsynthError, RunError, TaskError
 from kgsynth.graph import ConceptGraph
 from kgsynth.ledger import Ledger
-from kgsynth.report.forms import form_of
 from kgsynth.report.growth import growth
 from kgsynth.report.layout import layered
 from kgsynth.store import open_store
@@ -28,7 +26,6 @@ from kgsynth.task import GRANULARITIES, Task
 
 Row = dict[str, Any]
 
-SAMPLES = 3  # tasks shown in full, per type
 QUOTE, PROMPT = 500, 240  # characters of a quote and of a prompt in the graph's side panel
 
 
@@ -208,14 +205,13 @@ def _tested(tasks: list[Task]) -> dict[str, list[int]]:
 
 
 def task_counts(tasks: list[Task]) -> Row:
-    """Counts by type x granularity and by domain, in the form the charts want."""
+    """Counts by type x granularity, in the form the chart wants."""
     types = [name for name, _ in Counter(t.type for t in tasks).most_common()]
     cells = Counter((t.type, t.granularity) for t in tasks)
     grains = [g for g in GRANULARITIES if any((t, g) in cells for t in types)]
     return {
         "types": types,
         "granularities": {g: [cells[t, g] for t in types] for g in grains},
-        "domains": Counter(t.domain for t in tasks).most_common(),
     }
 
 
@@ -235,40 +231,6 @@ def rejections(rejected: list[Row]) -> list[Row]:
         }
         for check, rows in ranked
     ]
-
-
-def samples(tasks: list[Task]) -> list[tuple[str, list[Row]]]:
-    """Per type a few tasks, evenly spaced over the order in which they were made."""
-    by_type: dict[str, list[Task]] = defaultdict(list)
-    for task in tasks:
-        by_type[task.type].append(task)
-    return [
-        (kind, [_sample(found[i * len(found) // min(SAMPLES, len(found))]) for i in range(min(SAMPLES, len(found)))])
-        for kind, found in sorted(by_type.items())
-    ]
-
-
-def _sample(task: Task) -> Row:
-    origin = task.provenance
-    licences = [*origin.licences, *["unknown"] * len(origin.spans)]
-    quotes = [
-        {"url": s.url, "href": web_address(s.url), "licence": licence, "text": s.text[:QUOTE]}
-        for s, licence in zip(origin.spans, licences, strict=False)
-    ]
-    return {
-        "task": task,
-        "form": f"{form_of(task.verifier)} inside <answer>…</answer>",
-        "params": json.dumps(task.verifier.params, ensure_ascii=False, indent=1)[:3000],
-        "quotes": quotes,
-    }
-
-
-def web_address(url: str) -> str | None:
-    """The url when a browser may follow it: http or https, nothing else (a page may call itself `javascript:...`)."""
-    try:
-        return url if urlsplit(url).scheme in ("http", "https") else None
-    except ValueError:
-        return None
 
 
 def licences(sources: Iterable[Row]) -> list[tuple[str, int]]:

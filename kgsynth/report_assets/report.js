@@ -87,7 +87,6 @@ function drawCharts() {
       type: "bar", name, x: counts.types.map(plain), y: values, marker: { color: PALETTE[[0, 5, 1][i]] }, hovertemplate: `%{y} ${name}<extra></extra>`,
     }));
     chart("types", stacks, { barmode: "stack", xaxis: BINS });
-    chart("task-domains", [bars(counts.domains.slice(0, 14))], RANKED);
   }
   const figure = (value) => (value === null ? "–" : value.toFixed(2));
   const change = (rows, label, errors) => ["before", "after"].map((when, i) => ({

@@ -1,3 +1,3 @@
 if (DATA.graph) startGraph(DATA.graph);
-redraws.push(drawCharts, drawGrowth, drawCost);
+redraws.push(drawCharts, drawGrowth, drawCost, drawTasks);
 startTheme();  // draws everything in the right colours
