@@ -38,7 +38,7 @@ A cell of the table is "paid/tried", counted in replies; "-" where the attack do
 
 Tricks with a task (its prompt, its tests, constants, what was planted) are tried on every task. Tricks with the grader and its box, or
 with the form of replies that take a box to judge, do the same on all tasks of a type: each is tried on --each of them, other
-ones for every trick, so that every task meets some; a quarter as many where a trick runs into limits; --all tries all.
+ones for every trick, so that most tasks meet some; a quarter as many where a reply takes a second or more; --all tries all.
 
 In red is what should not be: a trick that was paid, an oracle that was not, a verifier that a reply brought down (!).
 

@@ -68,7 +68,7 @@ def audit(
     """Put a task through every check, without stopping at the first that fails. Uniqueness within a set is the set's matter.
 
     deep: besides what was planted, near misses up to `wrong` wrong answers, at least half of them fresh, and up to `right` other
-    forms of the right answer (of pictures and kernels a third). Never raises because of a task.
+    forms of the right answer (fewer of pictures, kernels and worlds). Never raises because of a task.
     """
     label, start = asked(deep=deep, wrong=wrong, right=right, seed=seed), time.perf_counter()
     fresh = max(wrong - len(task.wrong), -(-wrong // 2)) if deep else 0

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from kgsynth.attack import REGISTRY, attack, attacks_on
-from kgsynth.attack.campaign import Assault, assault, campaign, held
+from kgsynth.attack.campaign import Assault, assault, campaign, held, planned
 from kgsynth.attack_cli import markdown
 from kgsynth.cli import main
 from kgsynth.errors import SandboxError, TaskError, VerifierError
@@ -258,3 +258,47 @@ def test_results_of_other_replies_are_not_taken_for_these(
         assert main(["attack", str(tasks), "--attack", "answer list", "--out", out, "--seed", seed, "--json"]) == 0
         again.append(last(capsys)[1]["done_before"])
     assert again == [0, 3, 0]
+
+
+# which attacks on which tasks
+
+
+def test_what_is_the_same_for_all_tasks_is_tried_on_some_of_them() -> None:
+    tasks = [replace(FUNCTION, prompt=f"{FUNCTION.prompt} {n}") for n in range(30)]
+    pairs = planned(tasks, REGISTRY, each=8)
+    tried = Counter(found.name for _, found in pairs)
+    assert (tried["oracle"], tried["planted"], tried["constant"], tried["code of the prompt"]) == (30,) * 4
+    assert (tried["frames"], tried["equal to everything"], tried["fake tags"], tried["hang"]) == (8, 8, 8, 2)
+    graders = Counter(task.id for task, found in pairs if found.about == "grader")
+    assert len(graders) > 25
+    assert pairs == planned(tasks, REGISTRY, each=8)
+    assert len(planned(tasks, REGISTRY)) == sum(len(attacks_on(task)) for task in tasks)
+
+
+def test_quick_verifiers_meet_every_form_of_reply() -> None:
+    tasks = [replace(TEXT, prompt=f"{TEXT.prompt} {n}") for n in range(30)]
+    tried = Counter(found.name for _, found in planned(tasks, REGISTRY, each=8))
+    assert (tried["fake tags"], tried["zero-width"], tried["huge output"]) == (30, 30, 2)
+
+
+def test_what_a_prompt_shows_is_sent_back() -> None:
+    shown = "def helper(n):\n    return n\n\ndef digit_sum(n, base=10):\n    return helper(n) - 1"
+    task = replace(FUNCTION, prompt=f"Repair it: `digit_sum(41)` returns `5`.\n\n```python\n{shown}\n```\n")
+    assert REGISTRY["code of the prompt"].answers(task) == [f"<answer>\n{shown}\n</answer>"]
+    assert "return helper(*args, **kwargs)" in REGISTRY["functions of the prompt"].answers(task)[0]
+    assert "'41': '5'," in REGISTRY["examples special-cased"].answers(task)[0]
+
+
+def test_a_bug_with_a_table_is_paid_where_the_tests_are_the_examples(sandbox: Sandbox) -> None:
+    """The attack finds a weak task: all that is tested stands in the prompt."""
+    params = {**FUNCTION.verifier.params, "tests": FUNCTION.verifier.params["tests"][:1]}
+    shown = "def digit_sum(n, base=10):\n    return n - 1"
+    weak = replace(
+        FUNCTION,
+        prompt=f"`digit_sum(12)` returns `3`.\n```python\n{shown}\n```",
+        verifier=VerifierSpec(name="function_tests", params=params),
+    )
+    found = REGISTRY["examples special-cased"]
+    result = assault(weak, found, found.answers(weak), sandbox)
+    assert result.paid == 2
+    assert not held(found, result)

@@ -22,6 +22,7 @@ from kgsynth.threads import as_done
 from kgsynth.verifiers import NEEDS_SANDBOX, verify
 
 SLOW = NEEDS_SANDBOX | {"mathematics"}  # verifiers that start something for each reply
+SLOWEST = ("picture", "kernel", "world")
 PATIENT = ("function_tests", "properties", "programs", "world")  # verifiers that take `seconds`
 SECONDS = 1.0
 SHOWN = 300  # characters of a paid reply that are kept
@@ -94,8 +95,8 @@ def planned(
     """Which attacks are made on which tasks, in the order of the tasks.
 
     What is about a task is tried on every task. What is about the grader, or about the form of replies that take time to judge, does
-    the same on all tasks of a type: with `each` it is tried on so many of them, other ones for every attack, so that every
-    task meets some; a quarter as many for attacks that run into limits.
+    the same on all tasks of a type: with `each` it is tried on so many of them, other ones for every attack, so that most
+    tasks meet some; on a quarter as many where a reply takes a second or more.
     """
     spared: dict[str, set[str]] = {}
     for found in attacks.values() if each else ():
@@ -103,8 +104,9 @@ def planned(
         for task in tasks:
             if found.applies(task) and _alike(found, task):
                 of.setdefault(task.type, []).append(task)
-        most = -(-(each or 0) // 4) if found.slow else each
         for alike in of.values():
+            slow = found.slow or alike[0].verifier.name in SLOWEST
+            most = -(-(each or 0) // 4) if slow else each
             alike.sort(key=lambda task: hashlib.sha256(f"{seed}:{found.name}:{task.id}".encode()).digest())
             spared.setdefault(found.name, set()).update(task.id for task in alike[most:])
     return [

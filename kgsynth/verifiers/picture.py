@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,7 @@ SIDES = (16, 1024)  # pixels
 SAME_SIZE = 1.0  # CSS pixels; when fitted, 2 % of the ratio of the sides
 PARTLY = 0.9  # the most that a picture over a limit gets
 RASTER = {"image", "img", "feimage", "picture", "video", "canvas", "input image"}
+SVG_TAG = re.compile(r"<(?:[\w.-]{1,40}:)?svg\b")
 MOVING = {"animate", "animatetransform", "animatemotion", "set", "marquee", "progress moving"}
 REFUSED = {"foreignobject", "iframe", "frame", "frameset", "object", "embed", "applet", "fencedframe", "meta refresh"}
 
@@ -112,7 +114,9 @@ def _refused(text: str, form: str) -> str:
         return "not text"
     if "\0" in text:
         return "not text"
-    return "entities" if form == "svg" and "<!entity" in text.lower() else ""
+    if form == "svg" and "<!entity" in text.lower():
+        return "entities"
+    return "malformed" if form == "svg" and not SVG_TAG.search(text) else ""  # seen without a browser
 
 
 def _offence(seen: Rendering, wanted: Wanted) -> str:
