@@ -264,6 +264,21 @@ def test_axes_stand_in_their_own_order_with_and_without_a_plan() -> None:
     assert misses({"cells": "damaged", "axes": None}) is None
 
 
+def test_cells_that_miss_are_told_by_the_cause_of_their_miss() -> None:
+    def cell(target: float, achieved: int, causes: list[str], why: str) -> dict[str, Any]:
+        return {"target": target, "achieved": achieved, "causes": causes, "why": why}
+
+    both = "it makes up for others; rejected in synthesis: 2 by oracle"
+    rows = [cell(5, 2, ["more", "rejected"], both), cell(5, 7, ["more"], "it makes up for others"), cell(1, 1, [], "")]
+    rows.append(cell(0.2, 0, ["material"], "no pages"))
+    found = misses({"cells": rows})
+    assert found is not None
+    assert (found["cells"], found["missed"], len(found["worst"])) == (4, 3, 2)
+    assert [(row["cause"], row["short"], row["over"], row["why"]) for row in found["by_cause"]] == [
+        ("rejected", 3, 0, "rejected in synthesis: 2 by oracle"), ("more", 0, 2, "it makes up for others"), ("material", 0.2, 0, "no pages"),
+    ]  # fmt: skip
+
+
 def test_cost_goes_to_the_type_that_it_was_for() -> None:
     written = [
         replace(task(i, kind), provenance=replace(task(i).provenance, author="openai:m"))

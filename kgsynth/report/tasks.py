@@ -68,7 +68,8 @@ def misses(coverage: Mapping[str, Any]) -> Row | None:
     missed = sorted((row for row in cells if row.get("causes")), key=lambda row: -abs(_gap(row)))
     by_cause: dict[str, list[Row]] = defaultdict(list)
     for row in missed:
-        by_cause[str(row["causes"][0])].append(row)
+        cause, why = _cause(row)
+        by_cause[cause].append({**row, "why": why})
     rows = [
         {
             "cause": cause,
@@ -82,6 +83,14 @@ def misses(coverage: Mapping[str, Any]) -> Row | None:
     worst = [row for row in missed if abs(_gap(row)) >= 0.5][:MOST_CELLS]
     ranked = sorted(rows, key=lambda row: -(row["short"] + row["over"]))
     return {"cells": len(cells), "missed": len(missed), "by_cause": ranked, "worst": worst}
+
+
+def _cause(row: Mapping[str, Any]) -> tuple[str, str]:
+    """(cause, sentence) of a miss. A cell that was to make up for others and has too few anyway has another cause for that."""
+    causes, told = list(map(str, row["causes"])), str(row.get("why", ""))
+    sentences = told.split("; ")
+    at = 1 if causes[0] == "more" and len(causes) > 1 and _gap(row) < 0 else 0
+    return causes[at], sentences[at] if len(sentences) == len(causes) else told
 
 
 def _gap(row: Mapping[str, Any]) -> float:
