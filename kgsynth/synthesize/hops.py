@@ -204,9 +204,9 @@ class Puzzles:
         return {subject: tuple(facts) for subject, facts in found.items()}
 
     def _sound(self, puzzle: Puzzle) -> bool:
-        return (
-            puzzle.answer not in TOO_COMMON and needs_all(puzzle, self.facts) and not has_shortcut(puzzle, self.facts)
-        )
+        if puzzle.answer in TOO_COMMON or names_its_way(puzzle):
+            return False
+        return needs_all(puzzle, self.facts) and not has_shortcut(puzzle, self.facts)
 
 
 def _turned(chains: Sequence[Chain], key: str) -> Sequence[Chain]:
