@@ -216,7 +216,7 @@ def test_a_missing_edge_makes_no_second_option_right(corpus: Corpus, sandbox: Sa
             graph.add(Concept(name=name, domain="x"))
         await survey(env)
         found = {name: {c.name for c in unrelated(concept, env)} for name, concept in top.items()}
-        (asked,) = (r for r in relations(top["Data structures"], env) if r.target == deque.id)
+        (asked,) = (r for r in relations(top["Data structures"], env, "concept") if r.target == deque.id)
         near = distractors(top["Data structures"], asked, env, random.Random(0))
         return found | {"distractors": {c.name for c in near}}
 
@@ -244,7 +244,7 @@ def test_unknown_types_are_refused(corpus: Corpus, sandbox: Sandbox) -> None:
         env = await make_env(corpus, sandbox)
         await drafted(env, SampleConfig(tasks=1, types={"riddle": 1.0}), 1)
 
-    with pytest.raises(ConfigError, match=r"unknown task type 'riddle'; known: choice, cloze"):
+    with pytest.raises(ConfigError, match=r"unknown task type 'riddle'; known: chart, choice"):
         asyncio.run(work())
 
 
@@ -478,7 +478,7 @@ def test_names_that_tell_the_relation_come_last(corpus: Corpus, sandbox: Sandbox
         env = await make_env(corpus, sandbox)
         await survey(env)
         concept = next(c for c in env.graph if c.name == "numbers modules")
-        assert any(not (_words(concept) & _words(env.graph[r.target])) for r in relations(concept, env))
+        assert any(not (_words(concept) & _words(env.graph[r.target])) for r in relations(concept, env, "concept"))
         sample = Sample(index=0, seed=1, type="choice", domain="numbers", granularity="broad", concept=concept.id)
         return iter([await draft(sample, env)])
 

@@ -331,13 +331,15 @@ def stubs(name: str, trials: Sequence[Trial]) -> list[Judged]:
     ]
 
 
-def telling(trials: Sequence[Trial], wrong: Sequence[Judged], must: Sequence[Judged], most: int) -> list[int]:
+def telling(
+    trials: Sequence[Trial], wrong: Sequence[Judged], must: Sequence[Judged], most: int, first: Sequence[int] = ()
+) -> list[int]:
     """Numbers of at most `most` trials that tell as many wrong sources from the right one as they can: greedily, each
     trial the one that tells the most of those not told yet (Chvatal's set cover, 1979), the first of equals.
 
-    Every source in `must` is told by two, where two tell it, and passes one, where it passes any.
+    Every source in `must` is told by two, where two tell it, and passes one, where it passes any. `first` are chosen anyway.
     """
-    chosen: list[int] = []
+    chosen: list[int] = list(first)
     for source in must:
         told = sorted(source.caught_by, key=lambda n: (sum(n in w.caught_by for w in wrong), n))
         passed = [n for n in range(len(trials)) if n not in source.caught_by]
@@ -373,15 +375,16 @@ class Tried:
         return [*(judgement for _, judgement in self.bugs), *self.stubs]
 
 
-def try_bugs(known: Probe, sandbox: Sandbox) -> Tried:
-    """Widen the calls of a function that was probed, and try its bugs on them."""
+def try_bugs(known: Probe, sandbox: Sandbox, others: Sequence[str] = ()) -> Tried:
+    """Widen the calls of a function that was probed, and try its bugs on them, and other sources beside the stubs."""
     subject = known.subject
     usual = alike(known.trials, USUAL)
     trials = [*usual, *_more(known, usual, sandbox)]
     found = sorted(bugs(subject.reference), key=lambda bug: content_id("bug", bug.source))[:MOST_BUGS]
-    verdicts = judged([bug.source for bug in found], subject.name, trials, sandbox)
-    kept = tuple((bug, verdict) for bug, verdict in zip(found, verdicts, strict=True) if verdict)
-    return Tried(probe=known, trials=tuple(trials), bugs=kept, stubs=tuple(stubs(subject.name, trials)))
+    verdicts = judged([*others, *(bug.source for bug in found)], subject.name, trials, sandbox)
+    dull = [*(v for v in verdicts[: len(others)] if v), *stubs(subject.name, trials)]
+    kept = tuple((bug, verdict) for bug, verdict in zip(found, verdicts[len(others) :], strict=True) if verdict)
+    return Tried(probe=known, trials=tuple(trials), bugs=kept, stubs=tuple(dull))
 
 
 def _more(known: Probe, usual: Sequence[Trial], sandbox: Sandbox) -> list[Trial]:

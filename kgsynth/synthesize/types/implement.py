@@ -16,11 +16,12 @@ import random
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kgsynth.concept import Concept, content_id
 from kgsynth.sample import Sample
 from kgsynth.synthesize import TaskType, register
+from kgsynth.synthesize.bugs import Judged, telling, try_bugs
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject, rng_of
 from kgsynth.synthesize.inputs import likely_kinds
 from kgsynth.synthesize.library import probed, span_of
@@ -29,6 +30,7 @@ from kgsynth.synthesize.oracle import (
     CHAIN,
     PRESUPPOSES_NUMBERS,
     PRESUPPOSES_ORDER,
+    Mutant,
     Probe,
     Trial,
     no_oracle,
@@ -41,6 +43,7 @@ from kgsynth.verifiers.code.values import decode
 from kgsynth.verifiers.function_tests import expectation
 
 SECONDS = 5
+MUTANTS = 4  # planted as wrong answers
 RAISING = 2  # tests that expect an exception, at most
 CHAINED = 3  # chains per function
 OUTERS = 6  # outer functions tried for one chain
@@ -71,7 +74,7 @@ async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task |
         return reject(sample, known.check, known.fault)
     if wish.number:
         return await _chained(sample, material.concept, env, wish, known)
-    return _task(sample, env, [material.concept], _prompt(wish.item.function), [wish.item], known)
+    return await _task(sample, env, [material.concept], _prompt(wish.item.function), [wish.item], known)
 
 
 def _wishes(material: Material, env: SynthesisEnv) -> list[Wish]:
@@ -102,7 +105,7 @@ async def _chained(sample: Sample, concept: Concept, env: SynthesisEnv, wish: Wi
         tried = await asyncio.to_thread(probe_chain, *work)
         if not tried.fault and len(tried.subject.reference) <= env.config.max_reference_chars:
             prompt = _chain_prompt(function, item.function, call)
-            return _task(sample, env, [concept, other], prompt, [wish.item, item], tried)
+            return await _task(sample, env, [concept, other], prompt, [wish.item, item], tried)
         faults.append(tried.fault or f"{tried.subject.label}: the reference is too long")
     return reject(sample, "oracle", faults[-1])
 
@@ -133,7 +136,7 @@ def _arguments(function: Function) -> str:
     return ", ".join([*plain, *rest, *named, *([f"**{arguments.kwarg.arg}"] if arguments.kwarg else [])])
 
 
-def _task(
+async def _task(
     sample: Sample,
     env: SynthesisEnv,
     concepts: Sequence[Concept],
@@ -142,7 +145,10 @@ def _task(
     known: Probe,
 ) -> Task | Rejection:
     subject = known.subject
-    chosen = choose_tests(known.trials, env.config.most_tests, rng_of(sample, "tests"))
+    known, wrong = await asyncio.to_thread(_sharpened, known, env)
+    most = env.config.most_tests
+    first = choose_tests(known.trials, most // 3, rng_of(sample, "tests"))
+    chosen = telling(known.trials, wrong, (), most, first)
     if echoed := _always_echoed([known.trials[n] for n in chosen]):
         return reject(
             sample, "wrong", f"{subject.label}: returning argument {echoed[0] + 1} as it came passes every test"
@@ -159,6 +165,14 @@ def _task(
         wrong=[_reply(source) for source in wrong_sources(known, chosen)],
         spans=list(dict.fromkeys(map(span_of, items))),
     )
+
+
+def _sharpened(known: Probe, env: SynthesisEnv) -> tuple[Probe, list[Judged]]:
+    """The same with more calls, and with wrong versions that these tell."""
+    tried = try_bugs(known, env.sandbox, [mutant.source for mutant in known.mutants])
+    wrong = sorted((judgement for judgement in tried.wrong if judgement.caught_by), key=lambda j: len(j.caught_by))
+    mutants = tuple(Mutant(judgement.source, judgement.caught_by) for judgement in wrong)
+    return replace(known, trials=tried.trials, mutants=mutants), wrong
 
 
 def _prompt(function: Function) -> str:
@@ -211,7 +225,7 @@ def wrong_sources(known: Probe, chosen: Sequence[int]) -> Iterator[str]:
     for position in range(min(len(trial.call.args) for trial in trials)):
         yield f"{head}\n    return args[{position}]"
     caught = [mutant.source for mutant in known.mutants if mutant.caught_by & set(chosen)]
-    yield from caught[:2]
+    yield from caught[:MUTANTS]
     yield known.subject.real
 
 
