@@ -23,7 +23,7 @@ from kgsynth.sample import Sample, SampleConfig, plan
 from kgsynth.sandbox import Sandbox
 from kgsynth.store.embedded import EmbeddedStore
 from kgsynth.synthesize import Rejection, SynthesisEnv, draft, survey
-from kgsynth.synthesize.inputs import shapes
+from kgsynth.synthesize.inputs import _in_order, shapes
 from kgsynth.synthesize.oracle import probe, probe_chain
 from kgsynth.synthesize.slice import CannotSlice, slice_function
 from kgsynth.synthesize.snippet import as_session, examples, run_snippets, variations
@@ -486,3 +486,7 @@ def test_names_that_tell_the_relation_come_last(corpus: Corpus, sandbox: Sandbox
     assert isinstance(made, Task)
     right = made.provenance.names[1]
     assert "numbers" not in right
+
+
+def test_items_without_an_order_are_left_as_they_are() -> None:
+    assert [_in_order(v) for v in ([2, 1], "ba", (3, "a"), [None, 1], 7)] == [[1, 2], "ab", (3, "a"), [None, 1], 7]

@@ -199,10 +199,13 @@ def _with(value: Any, constant: Any, rng: random.Random) -> Any:
 
 
 def _in_order(value: Any) -> Any:
-    """The same kind of sequence with its items in ascending order; anything else as it is."""
-    if isinstance(value, str):
-        return "".join(sorted(value))
-    return type(value)(sorted(value)) if isinstance(value, list | tuple | bytes) else value
+    """The same kind of sequence with its items in ascending order; anything else, and what has no order, as it is."""
+    try:
+        if isinstance(value, str):
+            return "".join(sorted(value))
+        return type(value)(sorted(value)) if isinstance(value, list | tuple | bytes) else value
+    except TypeError:
+        return value
 
 
 def shapes(arguments: ast.arguments, rng: random.Random, most: int = 160) -> list[Shape]:
