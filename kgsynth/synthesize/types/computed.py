@@ -23,7 +23,7 @@ from kgsynth.web import Hit, Page
 
 PER_FAMILY = 4  # problems of one family about one concept
 LINE_CHARS = (12, 400)  # of a line that is cited
-TRIES = 5  # of which the first that cannot be guessed is asked
+TRIES = 5  # problems posed, of which the one that is hardest to guess is asked
 NUMBER = re.compile(r"[\d/]*\d")
 NOT_PROSE = re.compile(r"See also|Bases:|>>>|\.\.\.|#")
 NOT_NAMES = re.compile(r"[^\w.]+")
@@ -45,11 +45,13 @@ async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task |
         return reject(sample, "material", f"no page about {material.concept.name!r} speaks of what can be computed")
     names = sorted(found, key=lambda name: content_id("computed", str(sample.seed), sample.concept, name))
     name = names[sample.variant % len(names)]
-    problem = load()[name].pose(rng_of(sample), DIFFICULTIES.index(sample.difficulty))
+    level = DIFFICULTIES.index(sample.difficulty)
+    problem = min((load()[name].pose(rng_of(sample, str(k)), level) for k in range(TRIES)), key=_guessable)
     if not problem.agrees:
-        return reject(
-            sample, "oracle", f"{name}: {problem.answer} by formula, {problem.again} by trying: {problem.text}"
-        )
+        differ = f"{problem.answer} by formula, {problem.again} by trying"
+        return reject(sample, "oracle", f"{name}: {differ}: {problem.text}")
+    if _guessable(problem) > 1:
+        return reject(sample, "form", f"{name}: {problem.answer} is guessed too easily: {problem.text}")
     return _task(sample, env, material, problem, found[name])
 
 
