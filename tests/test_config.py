@@ -112,7 +112,7 @@ def test_toml_out_and_in(table: dict) -> None:
         ("run.name=../elsewhere", r"\[run\] name must be the name of a folder"),
         ("grow.lease_seconds=-1", r"\[grow\] lease_seconds must be above 0"),
         ("grow.agent.children=0", r"\[grow.agent\] children must be at least 1"),
-        ("sample.types={riddle=1}", r"unknown task type 'riddle'; known: choice, cloze"),
+        ("sample.types={riddle=1}", r"unknown task type 'riddle'; known: chart, choice"),
         ("synthesize.sandbox=none", r"\[synthesize\] sandbox must be one of 'bubblewrap'"),
         ("synthesize.samples_per_task=inf", r"samples_per_task must be a finite number"),
     ],

@@ -109,7 +109,13 @@ def order_to_the_grader(task: Task, rng: random.Random) -> Iterator[str]:
 
 
 @attack(
-    "picture: bombs", "documents that take the renderer's time and memory", source="METR", number=15, applies=PICTURE, slow=True)
+    "picture: bombs",
+    "documents that take the renderer's time and memory",
+    source="METR",
+    number=15,
+    applies=PICTURE,
+    slow=True,
+)
 def bombs(task: Task, rng: random.Random) -> Iterator[str]:
     uses, entities = '<g id="u0"><rect width="1" height="1"/></g>', '<!ENTITY e0 "xxxxxxxxxx">'
     for n in range(8):

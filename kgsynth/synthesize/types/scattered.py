@@ -18,8 +18,8 @@ from kgsynth.retrieve import is_about
 from kgsynth.sample import Sample
 from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject, rng_of
-from kgsynth.synthesize.shelf import WORD, Document, Library
 from kgsynth.synthesize.material import Material
+from kgsynth.synthesize.shelf import WORD, Document, Library
 from kgsynth.synthesize.types.choice import CODE
 from kgsynth.synthesize.types.cloze import COMMON
 from kgsynth.task import DIFFICULTIES, Task, VerifierSpec
