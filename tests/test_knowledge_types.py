@@ -76,6 +76,14 @@ async def _surveyed(corpus: Corpus) -> SynthesisEnv:
     return env
 
 
+def _draft(kind: str, sample: Sample, env: SynthesisEnv) -> Task | Rejection:
+    async def work() -> Task | Rejection:
+        assert env.material is not None
+        return await TYPES[kind].draft(sample, env.material[sample.concept], env)
+
+    return asyncio.run(work())
+
+
 def asked_for(env: SynthesisEnv, kind: str, each: int = 2, seed: int = 3) -> list[Task | Rejection]:
     """What every concept with material gives, cells in turn."""
     made, kind_of = list[Task | Rejection](), TYPES[kind]
@@ -91,7 +99,7 @@ def asked_for(env: SynthesisEnv, kind: str, each: int = 2, seed: int = 3) -> lis
                 variant=variant, scope=scope, difficulty=difficulty,
             )  # fmt: skip
             VARIANTS.setdefault((kind, index), variant)
-            made.append(asyncio.run(kind_of.draft(sample, material, env)))
+            made.append(_draft(kind, sample, env))
     return made
 
 
@@ -126,8 +134,7 @@ def test_a_draft_depends_on_its_sample_only(kind: str, env: SynthesisEnv, made: 
             index=where.index, seed=where.seed, type=kind, domain=task.domain, granularity=task.granularity,
             concept=where.concepts[0], variant=VARIANTS[kind, where.index], scope=task.scope, difficulty=task.difficulty,
         )  # fmt: skip
-        assert fresh.material is not None
-        assert asyncio.run(TYPES[kind].draft(sample, fresh.material[sample.concept], fresh)) == task
+        assert _draft(kind, sample, fresh) == task
 
 
 # --------------------------------------------------------------------------------------------------------------- masked

@@ -22,9 +22,10 @@ UPWARD = ("raises", "returns", "class", "base")  # what a line of classes may st
 DESCRIPTION_WORDS = 5  # at least
 TOO_COMMON = ("BaseException", "object")  # where every chain ends
 WEAK_START = re.compile(r"Has the methods|Alias for field|An enumeration|Bases?\b|.*\b(?:see|See) ")
+COMPOUND = re.compile(r"[a-z][A-Z]|_")
 UPPER = 4  # hops
 PASSAGE_CHARS = 1500  # as long as what a search for material quotes (`RetrieveConfig`)
-LEAST_OF_AN_ANSWER, MOST_OF_AN_ANSWER = 5, 0.05  # puzzles with the same answer: never fewer, else this share of all
+LEAST_OF_AN_ANSWER, MOST_OF_AN_ANSWER = 5, 0.08  # puzzles with the same answer: never fewer, else this share of all
 PARTNERS = 10  # of a start, for each class above it and for each number
 
 
@@ -269,10 +270,14 @@ def needs_all(puzzle: Puzzle, facts: Facts) -> bool:
 
 
 def names_its_way(puzzle: Puzzle) -> bool:
-    """Does a sentence that the question quotes name something on the way?"""
-    said = "".join(re.findall(r"\w", " ".join(chain.start.object for chain in puzzle.chains).casefold()))
+    """Does a sentence that the question quotes name something on the way, "ValueError" also as "a value error"?"""
+    said = " ".join(chain.start.object for chain in puzzle.chains)
+    squeezed = re.sub(r"\W", "", said).casefold()
     names = [fact.object for chain in puzzle.chains for fact in chain.steps if not fact.relation.startswith("default")]
-    return any(name.rsplit(".", 1)[-1].casefold() in said for name in names)
+    tails = [name.rsplit(".", 1)[-1] for name in names]
+    return any(
+        tail in re.findall(r"\w+", said) or (COMPOUND.search(tail) and tail.casefold() in squeezed) for tail in tails
+    )
 
 
 def has_shortcut(puzzle: Puzzle, facts: Facts) -> bool:

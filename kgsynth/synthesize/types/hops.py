@@ -58,6 +58,7 @@ def _task(sample: Sample, material: Material, env: SynthesisEnv, puzzle: Puzzle)
     last, is_number = puzzle.chains[-1].steps[-1], puzzle.answer.lstrip("-").replace(".", "", 1).isdigit()
     answers = facts.spellings(puzzle.answer) if last.relation in SAYS else [puzzle.answer.strip("'")]
     numbered = "\n".join(f"{i}. {line}" for i, line in enumerate(lines[:-1], 1))
+    how = "Write the number" if is_number else "Write its full name" if last.relation in SAYS else "Write it"
     verifier = VerifierSpec(name="text", params={"answers": answers})
     if is_number:
         verifier = VerifierSpec(name="number", params={"value": puzzle.answer})
@@ -65,7 +66,7 @@ def _task(sample: Sample, material: Material, env: SynthesisEnv, puzzle: Puzzle)
         sample,
         env,
         concepts=_concepts(puzzle, material.concept, env),
-        prompt=f"All of this is about {source_name(last.span.url)}.\n{numbered}\n{lines[-1]} Answer in <answer></answer>.",
+        prompt=f"All of this is about {source_name(last.span.url)}.\n{numbered}\n{lines[-1]} {how} in <answer></answer>.",
         verifier=verifier,
         reference=answered(answers[0]),
         wrong=[answered(name) for name in _wrong(puzzle, facts, answers)],
