@@ -74,7 +74,7 @@ def radians(rng: random.Random, level: int) -> Problem:
     return Problem(text=text, answer=answer, again=r * r * math.radians(degrees) / 2, slips=slips)
 
 
-@family("trigonometry", r"\b(?:[Cc]o)?[Ss]ine\b|\b[Tt]angent\b|[Tt]rigonometric")
+@family("trigonometry", r"(?<!hyperbolic )\b(?:(?:[Cc]o)?[Ss]ine|[Tt]angent)\b|[Tt]rigonometric")
 def trigonometry(rng: random.Random, level: int) -> Problem:
     import sympy
 

@@ -138,7 +138,7 @@ def twos(rng: random.Random, level: int) -> Problem:
     )
 
 
-@family("encoded length", r"\b[Bb]ase.?64\b")
+@family("encoded length", r"\bBase64\b|\bbase-64\b|\bbase64 (?:data|module|encod)|\bb64(?:en|de)code\(")
 def encoded(rng: random.Random, level: int) -> Problem:
     n = 3 * rng.randint(20, 140) + rng.randint(*at(level, (0, 0), (1, 2), (1, 2)))
     once = 4 * -(-n // 3)

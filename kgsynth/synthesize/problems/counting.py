@@ -24,7 +24,7 @@ PRIMES = (2, 3, 5, 7)
 
 @family(
     "committees",
-    r"ways to choose k items from n items without repetition and without order|[Bb]inomial coefficient|[Cc]ombinations?\b",
+    r"ways to choose k items from n items without repetition and without order|[Bb]inomial coefficient|[Cc]ombinations?\(|[Cc]ombinatori|length combinations",
 )
 def committees(rng: random.Random, level: int) -> Problem:
     a, b, k = rng.randint(5, 8), rng.randint(4, 6), rng.randint(3, 5)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from kgsynth.synthesize.problems import Problem, at, family, signed
 
 
-@family("rounding down and up", r"\b[Cc]eiling\b|\b[Ff]loor of\b|[Tt]runcates?\b")
+@family("rounding down and up", r"\b[Cc]eiling\b|\b[Ff]loor of\b|[Tt]runcates? (?:the (?:Real|number|value)|x)\b")
 def floors(rng: random.Random, level: int) -> Problem:
     a, b = rng.randint(40, 300), rng.choice((7, 9, 11, 12, 13))
     a += a % b == 0
