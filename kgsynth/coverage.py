@@ -201,14 +201,21 @@ def axis_rows(plan: Plan, made: Iterable[Cell]) -> list[dict[str, Any]]:
 
 
 def coverage_table(rows: Sequence[Coverage], title: str = "") -> Table:
-    """The rows for a terminal: `rich.print(coverage_table(...))`."""
+    """The rows for a terminal: `rich.print(coverage_table(...))`. Scopes and difficulties of one reason share a line."""
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(*Cell._fields, title=title or None)
+    table = Table("cell", title=title or None)
     for name in ("target", "planned", "achieved"):
         table.add_column(name, justify="right")
-    table.add_column("why", overflow="fold")
+    table.add_column("why", overflow="fold", ratio=1)
+    lines: dict[tuple[Any, ...], list[Coverage]] = {}
     for row in rows:
-        style = "" if not row.misses else "cyan" if row.causes == ("more",) else "yellow"
-        table.add_row(*row.cell, f"{row.target:.1f}", str(row.planned), str(row.achieved), row.why, style=style)
+        lines.setdefault((row.cell[:3], row.causes, row.why), []).append(row)
+    for (place, causes, why), some in lines.items():
+        rest = [", ".join(dict.fromkeys(row.cell[axis] for row in some)) for axis in AXES[3:]]
+        figures = [sum(getattr(row, name) for row in some) for name in ("target", "planned", "achieved")]
+        style = "" if not causes else "cyan" if causes == ("more",) else "yellow"
+        texts = (" / ".join((*place, *rest)), f"{figures[0]:.1f}", *map(str, figures[1:]), why)
+        table.add_row(*map(Text, texts), style=style)
     return table

@@ -212,6 +212,14 @@ def test_rows_and_table_for_people(graph: ConceptGraph) -> None:
     with console.capture() as shown:
         console.print(coverage_table(rows, "what there is"))
     assert "the graph has no atomic concept of domain 'cooking'" in shown.get()
+    tight = plan(graph, replace(config, tasks=1000))
+    with console.capture() as shown:
+        console.print(coverage_table(coverage(tight, cells_of(tight))))
+    assert "the material of its concepts gives 144 tasks" in shown.get()
+    tighter = plan(graph, replace(config, tasks=1000, per_concept=2), lambda *_: 9)
+    with console.capture() as shown:
+        console.print(coverage_table(coverage(tighter, cells_of(tighter))))
+    assert "[sample] per_concept = 2 lets 72 tasks through (its material alone would give 324)" in shown.get()
     row = next(r.row() for r in rows if r.cell.domain == "cooking")
     assert (row["target"], row["achieved"], row["causes"], row["type"]) == (50.0, 0, ["concepts"], "choice")
     axes = {(r["axis"], r["value"]): (r["target"], r["achieved"]) for r in axis_rows(schedule, cells)}

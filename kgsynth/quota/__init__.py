@@ -4,7 +4,7 @@ The wanted numbers form a table over (domain, type, granularity, scope, difficul
 that can be made:
 
 1. `nearest.py`: a linear program (HiGHS, by scipy) says how near the totals of each axis can come, in the order of PRIORITY;
-   each further 5 % off costs more than the last, so that a shortage is spread, not dumped on one value. Proportional fitting
+   each further step off costs more than the last, so that a shortage is spread, not dumped on one value. Proportional fitting
    with limits then finds the table with these totals that is nearest to the wanted one in relative entropy.
 2. `level.py` makes it whole, totals first, then pairs of axes, then cells; and puts the tasks in order.
 3. `stock.py` gives every task a concept, the least used first, within all caps.

@@ -118,9 +118,9 @@ class Flow:
         """The rows that ask for too much together, in independent groups, and how much each group can have; of cells."""
         short, group = self._groups()
         label = np.where(short, group[1 : self._lot0], -1)
-        served = self._flow[: len(self._demand)] / self.scale
-        most = np.bincount(label[short], served[short], minlength=group.max(initial=-1) + 1)
-        return Limit(np.repeat(label, self._shape[DIFFICULTY]), most)
+        served = self._flow[: len(self._demand)]  # as much as the caps of the cut, which are whole tasks
+        most = np.bincount(label[short], served[short], minlength=group.max(initial=-1) + 1) / self.scale
+        return Limit(np.repeat(label, self._shape[DIFFICULTY]), np.rint(most).astype(np.int64))
 
     def caps(self) -> dict[int, dict[str, float]]:
         """Row in need -> which caps stand in the way of its group, and how many tasks each lets through, largest first."""

@@ -13,7 +13,7 @@ from kgsynth.quota.table import AXES, PRIORITY, Ints, Limit, Table, marginal
 
 SWEEPS = 200  # of proportional fitting at most
 CLOSE = 1e-4  # tasks: when no cell moves more in a sweep, they fit
-STEP, STEPS = 0.05, 40  # of a total: costs rise with each step away from it
+STEP, GROWTH, STEPS = 0.005, 1.12, 40  # of a total: costs rise with each step away from it, and steps grow
 
 
 def nearest(wanted: Table, open_cells: NDArray[np.bool_], limits: Sequence[Limit]) -> tuple[Table, int]:
@@ -42,7 +42,7 @@ def attainable_totals(goals: list[Table], labels: list[Ints], limits: Sequence[L
     sums = _sums(labels, [len(axis) for axis in goals])
     off = kron(eye_array(len(goal)), np.ones((1, STEPS + 1)), format="csr")  # each goal's steps under it, and over it
     everything, short = csr_array(np.ones((1, n))), csr_array(np.ones((1, 1)))
-    width = np.outer(goal, np.full(STEPS + 1, STEP))
+    width = np.outer(goal, STEP * GROWTH ** np.arange(STEPS + 1))
     width[:, -1] = np.inf
     weight = np.concatenate([np.full(len(axis), 8.0 ** -PRIORITY.index(a)) for a, axis in enumerate(goals)])
     cost = np.outer(weight, np.linspace(1, 2, STEPS + 1)).ravel()
