@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from kgsynth.concept import Concept, Source, SourceSpan, content_id, name_key
+from kgsynth.concept import Concept, Edge, Source, SourceSpan, content_id, name_key
 from kgsynth.embed import Embedder
 from kgsynth.graph import ConceptGraph
 from kgsynth.llm import LLM
@@ -183,24 +183,32 @@ class SynthesisEnv:
         ids = dict.fromkeys([*into, *out])
         return {i: tuple(dict.fromkeys([*into.get(i, []), *out.get(i, [])])) for i in ids}
 
-    def path_spans(self, upper: str, lower: str) -> list[SourceSpan]:
-        """The spans that justify a shortest chain of edges from a concept down to a finer one."""
+    def path_edges(self, upper: str, lower: str) -> list[Edge]:
+        """A shortest chain of edges from a concept down to a finer one."""
         below: dict[str, str] = {}
         frontier = [lower]
         while frontier and upper not in below:
             steps = [(parent.id, c) for c in frontier for parent in self.graph.parents(c) if parent.id not in below]
             below |= dict(reversed(steps))
             frontier = list(dict.fromkeys(parent for parent, _ in steps))
-        found, at = list[SourceSpan](), upper
+        found, at = list[Edge](), upper
         while at != lower and at in below:
             edge = self.graph.edge(at, below[at])
-            found += edge.spans if edge else ()
+            found += [edge] if edge else []
             at = below[at]
-        return list(dict.fromkeys(found))
+        return found
+
+    def path_spans(self, upper: str, lower: str) -> list[SourceSpan]:
+        """The spans that justify such a chain."""
+        return list(dict.fromkeys(span for edge in self.path_edges(upper, lower) for span in edge.spans))
 
     def remember(self, page: Page) -> None:
         """Keep the licence and the date of a page that spans will cite."""
-        self._cited[page.source.id] = page.source.licence, _date(page.source)
+        self.cite(page.source)
+
+    def cite(self, source: Source) -> None:
+        """The same for any text."""
+        self._cited[source.id] = source.licence, _date(source)
 
     def licence(self, span: SourceSpan) -> str:
         return self._citation(span)[0]

@@ -15,8 +15,7 @@ import textwrap
 from collections.abc import Iterator
 from functools import lru_cache
 
-from kgsynth.concept import SourceSpan, content_id
-from kgsynth.retrieve import is_about
+from kgsynth.concept import Concept, Source, SourceSpan, content_id
 from kgsynth.synthesize.bugs import Tried, try_bugs
 from kgsynth.synthesize.env import SynthesisEnv
 from kgsynth.synthesize.material import Material, PageFunction
@@ -24,7 +23,7 @@ from kgsynth.synthesize.oracle import Probe, no_oracle, probe
 from kgsynth.synthesize.slice import CannotSlice, slice_function
 from kgsynth.synthesize.stdlib import IMPURE, LIBRARY, Function, dotted_name, module_of, shown_signature, source_path
 from kgsynth.verifiers.code.source import tree_of
-from kgsynth.web import Hit, Page
+from kgsynth.web import Page
 
 # What a module of the library is written in, beside its own file and package.
 WRITTEN_IN = {
@@ -94,25 +93,53 @@ def documented(function: Function) -> str:
 
 def span_of(item: PageFunction) -> SourceSpan:
     """The page from where the function's documentation begins, else from where its name stands, else its beginning."""
-    text = item.page.source.text
-    opening = r"\s+".join(map(re.escape, item.function.doc.split()[:4]))
-    match = re.search(opening, text) or re.search(rf"\b{re.escape(item.function.name)}\b", text)
+    return _documentation(item) or _span_from(item, re.search(rf"\b{re.escape(item.function.name)}\b", _text(item)))
+
+
+def spans_of(item: PageFunction, env: SynthesisEnv) -> list[SourceSpan]:
+    """The lines of the library's own file that define the function, after its documentation where the page holds that."""
+    function, page = item.function, item.page.source
+    text = _file(function.module)
+    node = next(n for n in tree_of(text).body if isinstance(n, ast.FunctionDef) and n.name == function.name)
+    lines = text.splitlines(keepends=True)
+    start, end = (sum(map(len, lines[:n])) for n in (node.lineno - 1, node.end_lineno or node.lineno))
+    url = f"{page.url.partition('/library/')[0]}/source/{function.module}"
+    code = Source(url=url, title=f"{function.module} (source)", text=text, licence=page.licence)
+    env.cite(code)
+    return [*filter(None, [_documentation(item)]), code.span(start, end)]
+
+
+def _documentation(item: PageFunction) -> SourceSpan | None:
+    opening = r"\s+".join(map(re.escape, item.function.doc.split()[:8]))
+    match = re.search(rf"{opening}(?!\S)", _text(item)) if opening else None
+    return _span_from(item, match) if match else None
+
+
+def _span_from(item: PageFunction, match: re.Match[str] | None) -> SourceSpan:
     start = match.start() if match else 0
-    return item.page.source.span(start, min(len(text), start + max(200, len(item.function.doc))))
+    return item.page.source.span(start, min(len(_text(item)), start + max(200, len(item.function.doc))))
+
+
+def _text(item: PageFunction) -> str:
+    return item.page.source.text
+
+
+@lru_cache(maxsize=64)
+def _file(module: str) -> str:
+    path = source_path(module)
+    return path.read_text(encoding="utf-8") if path else ""
 
 
 def _share_out(env: SynthesisEnv) -> dict[str, list[PageFunction]]:
     """Concept id -> its functions. A function with a page of its own goes to the concept of that page, any other to
-    the one with the fewest among those whose pages are about its module or a member of it, else name it."""
-    owners, near, far = _pages(env)
-    broad = {material.concept.id for material in (env.material or {}).values() if not material.concept.atomic}
+    the one with the fewest among those that its module or a member of it is named like."""
+    owners, near = _pages(env)
     shared: dict[str, list[PageFunction]] = {}
-    for module in sorted({*near, *far}):
+    for module in sorted(near):
         for function in _behind(module):
             if len(source_of(function)) > env.config.max_code_chars:
                 continue
-            candidates = owners.get(function.dotted) or near.get(module)
-            candidates = candidates or [row for row in far[module] if row[0] in broad] or far[module]
+            candidates = owners.get(function.dotted) or near[module]
             concept, page = min(candidates, key=lambda row: len(shared.get(row[0], ())))
             shared.setdefault(concept, []).append(PageFunction(page=page, function=function))
     once: set[str] = set()
@@ -128,19 +155,22 @@ def _first(item: PageFunction, once: set[str]) -> bool:
 Pages = dict[str, list[tuple[str, Page]]]  # a module or function -> (concept id, page)
 
 
-def _pages(env: SynthesisEnv) -> tuple[Pages, Pages, Pages]:
-    """Pages about one function, by its name; pages about something in a module, and those that only turned up, by module."""
-    owners, near, far = Pages(), Pages(), Pages()
+def _pages(env: SynthesisEnv) -> tuple[Pages, Pages]:
+    """Pages about one function, by its name; pages about something in a module, by module. Case counts: `ast.Str` is no `str`."""
+    owners, near = Pages(), Pages()
     for material in (env.material or {}).values():
         for page in material.pages:
             dotted, module = dotted_name(page.url), module_of(page.url)
-            if not module or not dotted:
+            if not module or not dotted or not _is_named(material.concept, {dotted, page.title}):
                 continue
-            about = is_about(material.concept, Hit(url=page.url, title=page.title))
-            (near if about else far).setdefault(module, []).append((material.concept.id, page))
-            if about and dotted != module:
+            near.setdefault(module, []).append((material.concept.id, page))
+            if dotted != module:
                 owners.setdefault(dotted, []).append((material.concept.id, page))
-    return owners, near, far
+    return owners, near
+
+
+def _is_named(concept: Concept, titles: set[str]) -> bool:
+    return not titles.isdisjoint((concept.name, *concept.aliases))
 
 
 @lru_cache(maxsize=512)

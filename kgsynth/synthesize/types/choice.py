@@ -50,7 +50,8 @@ def capacity(material: Material, env: SynthesisEnv) -> int:
 
 async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task | Rejection:
     concept = material.concept
-    asked = sorted(relations(concept, env, sample.scope), key=lambda r: _order(sample, concept, r, env))
+    asked = [r for r in relations(concept, env, sample.scope) if _is_stated(concept, r, env)]
+    asked.sort(key=lambda r: _order(sample, concept, r, env))
     if not asked:
         return reject(sample, "material", f"{concept.name!r} has no {sample.scope} to ask about")
     relation = asked[sample.variant % len(asked)]
@@ -104,6 +105,19 @@ def relations(concept: Concept, env: SynthesisEnv, scope: str) -> list[Relation]
         above = [c for parent in above for c in graph.parents(parent) if c.id not in near]
     found = [Relation("narrower", c.id) for c in below]
     return list(dict.fromkeys(found + [Relation("broader", c.id) for c in above if graph.parents(c)]))
+
+
+def _is_stated(concept: Concept, relation: Relation, env: SynthesisEnv) -> bool:
+    """Whether every edge between the two cites words that are about the finer concept: they begin with a name of it. An edge
+    from a word that only occurs in a sentence ("uniform bytes") may be a mistake."""
+    upper, lower = concept.id, relation.target
+    edges = env.path_edges(*((upper, lower) if relation.side == "narrower" else (lower, upper)))
+    return bool(edges) and all(any(_opens_with(s.text, env.graph[e.child]) for s in e.spans) for e in edges)
+
+
+def _opens_with(text: str, concept: Concept) -> bool:
+    said = text.lstrip("*`#- ")
+    return any(re.match(rf"{re.escape(name)}(?!\w)", said) for name in (concept.name, *concept.aliases))
 
 
 def unrelated(concept: Concept, env: SynthesisEnv) -> Iterator[Concept]:

@@ -23,7 +23,7 @@ from kgsynth.sample import Sample
 from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.bugs import Judged, Tried, judged, telling
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject
-from kgsynth.synthesize.library import functions_about, module_functions, seeded, source_of, span_of, tried
+from kgsynth.synthesize.library import functions_about, module_functions, seeded, source_of, spans_of, tried
 from kgsynth.synthesize.material import Material, PageFunction
 from kgsynth.synthesize.oracle import Trial, called, ended
 from kgsynth.synthesize.stdlib import Function, source_path
@@ -193,7 +193,7 @@ def _task(
         verifier=VerifierSpec(name="function_tests", params=params),
         reference=_reply(hole.original),
         wrong=[_reply(source) for source in (*caught[: WRONG - 3], *_nothing(wish), _import(wish))],
-        spans=[span_of(wish.item)],
+        spans=spans_of(wish.item, env),
         most_chars=env.config.max_prompt_chars + env.config.max_code_chars,
         hints={"context_chars": len(hole.prelude), "through_a_caller": float(wish.entry is not function)},
     )

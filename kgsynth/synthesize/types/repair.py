@@ -22,7 +22,7 @@ from kgsynth.sample import Sample
 from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.bugs import Bug, Judged, Tried, judged, planted, telling
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject
-from kgsynth.synthesize.library import documented, functions_about, seeded, span_of, tried
+from kgsynth.synthesize.library import documented, functions_about, seeded, spans_of, tried
 from kgsynth.synthesize.material import Material, PageFunction
 from kgsynth.synthesize.oracle import Trial, called, ended
 from kgsynth.task import DIFFICULTIES, Task, VerifierSpec
@@ -135,7 +135,7 @@ def _task(
         verifier=VerifierSpec(name="function_tests", params=params),
         reference=_reply(subject.reference),
         wrong=[_reply(s) for s in (*[caught[0], *special, *caught[1:]][: WRONG - 1], _import(item))],
-        spans=[span_of(item)],
+        spans=spans_of(item, env),
         most_chars=env.config.max_prompt_chars + env.config.max_code_chars,
         hints={"bugs": len(plant.kinds), "telling_tests": sum(n in seen[0].caught_by for n in chosen)},
     )

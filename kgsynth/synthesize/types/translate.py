@@ -24,7 +24,7 @@ from kgsynth.sandbox import Sandbox
 from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.bugs import telling
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject
-from kgsynth.synthesize.library import functions_about, probed, seeded, source_of, span_of
+from kgsynth.synthesize.library import functions_about, probed, seeded, source_of, spans_of
 from kgsynth.synthesize.material import Material, PageFunction
 from kgsynth.synthesize.oracle import Trial, called, ended, main_definition
 from kgsynth.synthesize.ported import Ported, may_be_ported, ported
@@ -130,7 +130,7 @@ def _task(sample: Sample, material: Material, env: SynthesisEnv, wish: Wish, mad
         verifier=VerifierSpec(name="function_tests", params=_params(wish, made, [made.trials[n] for n in chosen])),
         reference=_reply(texts[1]),
         wrong=[_reply(source) for source in _planted(wish, texts[0], caught)],
-        spans=[span_of(wish.item)],
+        spans=spans_of(wish.item, env),
         most_chars=env.config.max_prompt_chars + env.config.max_code_chars,
         hints={"shown_chars": len(texts[0])},
     )
