@@ -21,6 +21,7 @@ from kgsynth.consensus import consensus
 from kgsynth.coverage import axis_rows, coverage, deviation
 from kgsynth.errors import TaskError, ValidationError
 from kgsynth.files import write_atomically
+from kgsynth.ledger import CHARGED_TO
 from kgsynth.sample import Cell, Plan, Sample, cell_of, plan
 from kgsynth.sandbox import open_sandbox
 from kgsynth.screen import Screen
@@ -93,7 +94,8 @@ class Synthesis:
             self._reject({"index": -1, "type": "", "check": "exhausted", "message": f"no sample left below {limit}"})
 
     async def _decide(self, sample: Sample) -> Decided:
-        """Everything but the comparison with the tasks kept so far."""
+        """Everything but the comparison with the tasks kept so far; what it costs is on the account of the concept."""
+        CHARGED_TO.set(sample.concept)
         made = await draft(sample, self.env)
         if isinstance(made, Rejection):
             return Decided(sample=sample, check=made.check, message=made.message)
