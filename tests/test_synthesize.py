@@ -490,3 +490,24 @@ def test_names_that_tell_the_relation_come_last(corpus: Corpus, sandbox: Sandbox
 
 def test_items_without_an_order_are_left_as_they_are() -> None:
     assert [_in_order(v) for v in ([2, 1], "ba", (3, "a"), [None, 1], 7)] == [[1, 2], "ab", (3, "a"), [None, 1], 7]
+
+
+def test_a_session_is_cut_to_what_its_last_line_needs() -> None:
+    page = """
+>>> import json
+>>> obj = 3
+>>> import json
+>>> d = {'a': 1}
+>>> d = {'b': 2}
+>>> d['c'] = obj
+>>> def double(obj):
+...     half = obj
+...     return half + obj
+>>> half = 7
+>>> json.dumps([double(4), d])
+"""
+    found = next(e for e in examples(page, None) if e.statements[-1].startswith("json.dumps"))
+    assert found.statements == (
+        "obj = 3", "import json", "d = {'b': 2}", "d['c'] = obj",
+        "def double(obj):\n    half = obj\n    return half + obj", "json.dumps([double(4), d])",
+    )  # fmt: skip

@@ -96,14 +96,31 @@ def _binds(node: ast.stmt) -> set[str]:
 
 
 def _needed(session: Sequence[ast.stmt], last: ast.stmt) -> list[ast.stmt]:
-    """Backward slice: earlier statements that bind a name needed later, or that mention one and may change its value."""
-    wanted, kept = _names(last, ast.Load), []
+    """Backward slice: earlier statements that bind a name needed later, or that mention one and may change its value. What
+    binds a name anew ends the search for it."""
+    wanted, kept = _read(last), []
     for node in reversed(session):
-        changes = isinstance(node, ast.Expr | ast.Delete | ast.AugAssign) and _names(node, ast.Load) & _local(wanted)
-        if _binds(node) & wanted or changes:
+        if _binds(node) & wanted or (_may_change(node) and _names(node, ast.Load) & _local(wanted)):
             kept.insert(0, node)
-            wanted |= _names(node, ast.Load)
+            anew = _binds(node) if isinstance(node, BINDERS) else set()
+            wanted = (wanted - anew) | _read(node)
     return kept
+
+
+BINDERS = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign)
+
+
+def _may_change(node: ast.stmt) -> bool:
+    """Whether it may change a value that it mentions: by a call, an item, an attribute."""
+    if isinstance(node, ast.Assign):
+        return not all(isinstance(target, ast.Name) for target in node.targets)
+    return isinstance(node, ast.Expr | ast.Delete | ast.AugAssign)
+
+
+def _read(node: ast.stmt) -> set[str]:
+    """Names that a statement takes from those before it: of a function, not its own parameters and variables."""
+    own = _all_bound(node) - _binds(node) if isinstance(node, ast.FunctionDef) else set()
+    return _names(node, ast.Load) - own
 
 
 def _local(names: set[str]) -> set[str]:
