@@ -179,7 +179,7 @@ def test_draw_and_page_tasks_are_cited_and_short_enough(env: SynthesisEnv, brows
 def test_draw_and_page_tasks_validate(env: SynthesisEnv, browser: Sandbox) -> None:
     """The gate itself: the reference is right, every planted answer is refused."""
     for kind in ("draw", "page"):
-        for task in random.Random(5).sample(drafted(kind, env, 1), 4):
+        for task in random.Random(5).sample(drafted(kind, env, 1), 2):
             validate(task, browser)
 
 
