@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -73,25 +74,49 @@ class Synthesis:
             self.sandbox.close()
 
     async def _all_of(self, schedule: Plan) -> None:
+        """First the samples of cells that still want tasks, so that what is rejected is replaced by its like; then the others."""
         decided = {t.provenance.index for t in self.tasks} | {row["index"] for row in self.rejected}
-        limit = int(self.wanted * self.recipe.synthesize.samples_per_task)
+        kept, passed = Counter(map(cell_of, self.tasks)), list[Sample]()
+
+        def is_wanted(sample: Sample) -> bool:
+            wanted = schedule.wants(cell_of(sample), kept)
+            passed.extend([] if wanted else [sample])
+            return wanted
+
+        await self._in_order(
+            (s for s in schedule.samples() if s.index not in decided and is_wanted(s)), kept, is_wanted
+        )
+        await self._in_order(sorted(passed, key=lambda sample: sample.index), kept)
+        if len(self.tasks) < self.wanted:
+            message = f"{len(self.tasks) + len(self.rejected)} samples decided, of at most {self._most}"
+            self._reject({"index": -1, "type": "", "check": "exhausted", "message": message})
+
+    @property
+    def _most(self) -> int:
+        return int(self.wanted * self.recipe.synthesize.samples_per_task)
+
+    def _enough(self) -> bool:
+        return len(self.tasks) >= self.wanted or len(self.tasks) + len(self.rejected) >= self._most
+
+    async def _in_order(
+        self, samples: Iterable[Sample], kept: Counter[Cell], is_wanted: Callable[[Sample], bool] = lambda _: True
+    ) -> None:
+        """A few at work, recorded one by one. What is no longer wanted when its turn comes is dropped: with one at work it
+        would not have been begun."""
         queue: list[asyncio.Task[Decided]] = []
         try:
-            for sample in schedule.samples():
-                if sample.index >= limit or len(self.tasks) >= self.wanted:
-                    break
-                if sample.index not in decided:
-                    queue.append(asyncio.ensure_future(self._decide(sample)))
+            for sample in samples:
+                if self._enough():
+                    return
+                queue.append(asyncio.ensure_future(self._decide(sample)))
                 if len(queue) >= self.recipe.synthesize.drafts:
-                    self._record(await queue.pop(0))
-            while queue and len(self.tasks) < self.wanted:
-                self._record(await queue.pop(0))
+                    self._record(await queue.pop(0), kept, is_wanted)
+            while queue and not self._enough():
+                self._record(await queue.pop(0), kept, is_wanted)
         finally:
             for task in queue:
                 task.cancel()
             await asyncio.gather(*queue, return_exceptions=True)
-        if len(self.tasks) < self.wanted:
-            self._reject({"index": -1, "type": "", "check": "exhausted", "message": f"no sample left below {limit}"})
 
     async def _decide(self, sample: Sample) -> Decided:
         """Everything but the comparison with the tasks kept so far; what it costs is on the account of the concept."""
@@ -108,8 +133,10 @@ class Synthesis:
             return Decided(sample=sample, check=check, message=str(error))
         return Decided(sample=sample, task=made)
 
-    def _record(self, made: Decided) -> None:
+    def _record(self, made: Decided, kept: Counter[Cell], is_wanted: Callable[[Sample], bool]) -> None:
         """On disk before it counts."""
+        if not is_wanted(made.sample):
+            return
         task, row = made.task, {"check": made.check, "message": made.message[:500]}
         if task is not None and set(seen_keys(task)) & self.seen:
             task, row = None, {"check": "unique", "message": "the same task was kept before"}
@@ -119,6 +146,7 @@ class Synthesis:
             self._reject({"index": made.sample.index, **cell_of(made.sample)._asdict(), **row})
         else:
             self._keep(task)
+            kept[cell_of(task)] += 1
         self.show(len(self.tasks), self.wanted, len(self.rejected))
 
     def _keep(self, task: Task) -> None:

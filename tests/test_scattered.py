@@ -16,8 +16,8 @@ from kgsynth.sample import Sample
 from kgsynth.sandbox import Sandbox
 from kgsynth.store.embedded import EmbeddedStore
 from kgsynth.synthesize import DraftConfig, Rejection, SynthesisEnv, draft, survey
-from kgsynth.synthesize.shelf import Document, Library
 from kgsynth.synthesize.material import Material
+from kgsynth.synthesize.shelf import Document, Library
 from kgsynth.synthesize.types.scattered import Context, _arranged
 from kgsynth.task import DIFFICULTIES, Task
 from kgsynth.validate import validate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from kgsynth.concept import Concept
 from kgsynth.graph import ConceptGraph
 from kgsynth.recipe import Recipe, load_recipe
-from kgsynth.sample import Sample
+from kgsynth.sample import Cell, Sample
 from kgsynth.stages import Run, open_run
 from kgsynth.synthesis import Synthesis
 from kgsynth.synthesize import SynthesisEnv, survey
@@ -82,6 +82,9 @@ class Listed:
 
     def samples(self) -> Iterator[Sample]:
         return iter(self.asked)
+
+    def wants(self, cell: Cell, kept: Mapping[Cell, int]) -> bool:
+        return True
 
 
 def samples(cases: Sequence[Case], graph: ConceptGraph) -> list[Sample]:
