@@ -6,9 +6,11 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 from pathlib import Path
@@ -20,7 +22,7 @@ from kgsynth.cli import main
 from kgsynth.errors import RunError, TaskError, VerifierError
 from kgsynth.export import FORMATS, Options, export, scoring, trl, verifiers, verl
 from kgsynth.export.foreign import Foreign, read_tasks
-from kgsynth.export.harbor import CODE, LIBRARIES, PLAIN, answer_file, needs
+from kgsynth.export.harbor import CODE, LIBRARIES, PLAIN, _strip, answer_file, needs
 from kgsynth.export.rows import attribution, read_rows
 from kgsynth.task import Task, TaskSet, VerifierSpec
 from tests.peers.tasks import SOURCES, one_of_each
@@ -282,3 +284,24 @@ def test_foreign_rows_must_say_what_decides_and_their_licence(rows: Path, tmp_pa
         read_tasks(rows, "trl", Foreign())
     with pytest.raises(TaskError, match="cannot read rows"):
         read_tasks(tmp_path / "none.jsonl", "trl", Foreign())
+
+
+def test_the_agents_python_has_no_sources(tmp_path: Path) -> None:
+    """The line of the Dockerfile, run on a copy of this Python's library."""
+    home, version = tmp_path / "home", f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    skipped = shutil.ignore_patterns("site-packages", "test", "tests", "__pycache__", "idlelib", "lib2to3", "ensurepip")
+    shutil.copytree(sysconfig.get_path("stdlib"), home / "lib" / version, ignore=skipped)
+    (tmp_path / "python3").symlink_to(sys.executable)
+    line = re.sub(r"\$\(.*?\)\)'\)", str(home / "lib" / version), _strip().removeprefix("RUN "))
+    line = line.replace("/tmp/strip.py", str(tmp_path / "strip.py"))
+    assert "$(" not in line, "only the copy is stripped"
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-c", line], check=True, env=environment, capture_output=True)
+    assert not list(home.rglob("*.py"))
+    look = (
+        "import bisect, email.utils, inspect, json\nassert bisect.bisect([1, 3], 2) == 1\n"
+        "assert json.dumps.__doc__ is None\ntry:\n    inspect.getsource(json.dumps)\nexcept OSError:\n    print('no source')\n"
+    )
+    environment["PYTHONHOME"] = str(home)
+    shown = subprocess.run([sys.executable, "-S", "-c", look], env=environment, capture_output=True, text=True)
+    assert shown.stdout == "no source\n", shown.stderr

@@ -49,9 +49,19 @@ LIBRARIES = {  # all that verifiers import -> the distribution
     "pint": "pint", "latex2sympy2_extended": "latex2sympy2_extended[antlr4-13-2]", "sympy": "sympy", "networkx": "networkx",
     "jsonschema": "jsonschema", "PIL": "pillow", "skimage": "scikit-image", "numpy": "numpy", "scipy": "scipy",
 }  # fmt: skip
+STRIP = """\
+import compileall, pathlib, re, shutil, sys
+root = pathlib.Path(sys.argv[1])
+compileall.compile_dir(root, quiet=2, legacy=True, optimize=2, rx=re.compile("site-packages"))
+for path in [p for p in root.rglob("*.py") if p.with_suffix(".pyc").exists()]:
+    path.unlink()
+for folder in [*root.rglob("__pycache__"), root / "pydoc_data"]:
+    if "site-packages" not in folder.parts:
+        shutil.rmtree(folder, ignore_errors=True)
+"""  # Python's own library without its sources and documentation: they are what many tasks were made from
 AGENT_IMAGE = """\
 FROM {image}
-{system}RUN useradd --uid 1001 --create-home agent && mkdir /work && chown agent:agent /work
+{system}{strip}RUN useradd --uid 1001 --create-home agent && mkdir /work && chown agent:agent /work
 {copies}WORKDIR /work
 """
 TESTS_IMAGE = """\
@@ -214,9 +224,16 @@ def _agent_image(task: Task, out: Exporting) -> str:
         packages |= {SYSTEM["browser"]} if task.verifier.name == "picture" else set()
         libraries = _pip(task)
     return AGENT_IMAGE.format(
-        image=out.options.image, system=_apt(packages) + libraries,
+        image=out.options.image, system=_apt(packages) + libraries, strip=_strip(),
         copies="".join(f"COPY {owner}{paths}\n" for paths, owner in copies),
     )  # fmt: skip
+
+
+def _strip() -> str:
+    """Modules still load, from bytecode without docstrings; an image without Python has nothing to strip."""
+    where = "$(python3 -c 'import sysconfig; print(sysconfig.get_path(\"stdlib\"))')"
+    lines = " \\\n  ".join(f"{json.dumps(line)}" for line in STRIP.splitlines())
+    return f"RUN ! command -v python3 || (printf '%s\\n' {lines} > /tmp/strip.py && python3 /tmp/strip.py {where} && rm /tmp/strip.py)\n"
 
 
 def _tests_image(task: Task, out: Exporting) -> str:
