@@ -91,6 +91,19 @@ def load_recipe(path: str | Path, overrides: Iterable[str] = ()) -> Recipe:
     """Read a recipe. Raises ConfigError naming the file and the key that is wrong."""
     tables = with_seeds(read_toml(path, overrides))
     recipe = Recipe(**build_all(tables, TABLES, ignore={"trainer"}, where=str(path)))
-    for name in recipe.sample.types:
-        task_type(name)
+    _check_types(recipe)
     return recipe
+
+
+def _check_types(recipe: Recipe) -> None:
+    """Raises ConfigError for a task type that there is not, and for one that needs a model where none is configured."""
+    sample, wanted = recipe.sample, set[str]()
+    weights = [*sample.types.items(), *((entry.type, entry.weight) for entry in sample.quota if entry.type)]
+    for name, weight in weights:
+        if task_type(name).uses_model and weight:
+            wanted.add(name)
+    if wanted and recipe.llm.kind == "offline":
+        raise ConfigError(
+            f'[sample] asks for {", ".join(sorted(wanted))}, which a model writes, but [llm] kind is "offline"; '
+            'set [llm] kind = "openai" with its model and base_url, or drop the type'
+        )

@@ -113,6 +113,20 @@ def test_toml_out_and_in(table: dict) -> None:
         ("grow.lease_seconds=-1", r"\[grow\] lease_seconds must be above 0"),
         ("grow.agent.children=0", r"\[grow.agent\] children must be at least 1"),
         ("sample.types={riddle=1}", r"unknown task type 'riddle'; known: chart, choice"),
+        (
+            "sample.types={written=1}",
+            r'asks for written, .*set \[llm\] kind = "openai" with its model and base_url, or drop',
+        ),
+        ('sample.quota=[{weight=1, type="written_hops"}]', r"asks for written_hops, which a model writes"),
+        ('sample.quota=[{weight=1, type="riddle"}]', r"unknown task type 'riddle'"),
+        (
+            "synthesize.limits.context_tokens=[8000, -5]",
+            r"\[synthesize.limits\] context_tokens must be numbers of at least",
+        ),
+        ("synthesize.limits.context_tokens=[]", r"context_tokens must be numbers of at least 1000, not \[\]"),
+        ("synthesize.limits.max_prompt_chars=0", r"\[synthesize.limits\] max_prompt_chars must be at least 1, not 0"),
+        ("synthesize.limits.least_tests=0", r"least_tests must be at least 1, not 0"),
+        ("synthesize.limits.least_tests=13", r"most_tests \(12\) must not be below least_tests \(13\)"),
         ("synthesize.sandbox=none", r"\[synthesize\] sandbox must be one of 'bubblewrap'"),
         ("synthesize.samples_per_task=inf", r"samples_per_task must be a finite number"),
     ],
@@ -120,6 +134,12 @@ def test_toml_out_and_in(table: dict) -> None:
 def test_a_setting_that_cannot_work_is_refused_before_anything_is_made(override: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_recipe(RECIPES[0], [override])
+
+
+def test_types_that_a_model_writes_are_taken_with_one_or_with_no_weight() -> None:
+    model = ["llm.kind=openai", "llm.model=m", "llm.base_url=http://localhost:9/v1"]
+    assert load_recipe(RECIPES[0], [*model, "sample.types={written=1}"]).sample.types == {"written": 1}
+    assert load_recipe(RECIPES[0], ["sample.types={choice=1, written=0}"]).sample.types == {"choice": 1, "written": 0}
 
 
 def test_flatten() -> None:

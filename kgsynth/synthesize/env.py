@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgsynth.concept import Concept, Edge, Source, SourceSpan, content_id, name_key
 from kgsynth.embed import Embedder
+from kgsynth.errors import ConfigError
 from kgsynth.graph import ConceptGraph
 from kgsynth.llm import LLM
 from kgsynth.retrieve import RetrieveConfig, Web
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from kgsynth.synthesize.shelf import Library
 
 PROGRAMMATIC = "programmatic"
+LEAST_CONTEXT = 1000  # tokens of a long prompt
 ARTICLES = frozenset({"a", "an", "the"})
 WORD = re.compile(r"[A-Za-z][A-Za-z_]*(?:[.\-][A-Za-z_]+)*")
 
@@ -49,6 +51,19 @@ class DraftConfig:
     least_tests: int = 8  # hidden tests of an implement task
     most_tests: int = 12
     retrieve: RetrieveConfig = RetrieveConfig()
+
+    def __post_init__(self) -> None:
+        where = "[synthesize.limits]"
+        if not self.context_tokens or min(self.context_tokens) < LEAST_CONTEXT:
+            given = list(self.context_tokens)
+            raise ConfigError(f"{where} context_tokens must be numbers of at least {LEAST_CONTEXT}, not {given}")
+        for name in ("max_prompt_chars", "max_reference_chars", "max_code_chars", "max_output_chars", "least_tests"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{where} {name} must be at least 1, not {getattr(self, name)}")
+        if self.most_tests < self.least_tests:
+            raise ConfigError(
+                f"{where} most_tests ({self.most_tests}) must not be below least_tests ({self.least_tests})"
+            )
 
     def allows(self, licence: str) -> bool:
         return not self.licences or any(fnmatchcase(licence.casefold(), known.casefold()) for known in self.licences)
