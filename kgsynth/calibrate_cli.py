@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgsynth.errors import TaskError
+from kgsynth.errors import RunError, TaskError
 from kgsynth.graph_cli import positive, print_table, table_of
-from kgsynth.verify_cli import UNJUDGED, add_tasks_and_sandbox, given_answers, kept, opened
+from kgsynth.verify_cli import UNJUDGED, add_tasks_and_sandbox, given_answers, kept, opened, see_writable, some_tasks
 
 if TYPE_CHECKING:
     from kgsynth.calibrate import Attempt
@@ -82,13 +82,14 @@ class Asked:
 
 
 def calibrate_command(args: argparse.Namespace) -> int:
-    """Raises TaskError for tasks or replies that are none, LLMError and BudgetError when the endpoint is given up."""
+    """Raises TaskError for tasks or replies that are none, LLMError and BudgetError when the endpoint is given up, RunError for a bad --out."""
     from kgsynth.calibrate import Attempt, calibrated
-    from kgsynth.task import TaskSet
 
-    tasks, policy = TaskSet.load(args.tasks), args.policy or args.model
+    tasks, policy = some_tasks(args.tasks), args.policy or args.model
     if not policy:
         raise TaskError("--replies do not say whose they are; name the policy with --policy NAME")
+    see_writable(args.out or args.tasks)
+    _make_folder(args.pools)
     log_path = args.tasks.with_name(f"{args.tasks.stem}.attempts.jsonl")
     with ExitStack() as stack:
         log = stack.enter_context(kept(log_path, NEEDS))
@@ -183,10 +184,18 @@ async def _from_endpoint(args: argparse.Namespace, todo: Sequence[Asked], take: 
         await llm.close()
 
 
+def _make_folder(folder: Path | None) -> None:
+    try:
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
+            see_writable(folder / "easy.jsonl")
+    except OSError as error:
+        raise RunError(f"cannot make the folder {folder}: {error.strerror}; choose another --pools") from error
+
+
 def _save_pools(tasks: TaskSet, folder: Path) -> None:
     from kgsynth.calibrate import by_label
 
-    folder.mkdir(parents=True, exist_ok=True)
     for name, pool in by_label(tasks).items():
         pool.save(folder / f"{name}.jsonl")
 

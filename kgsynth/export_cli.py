@@ -9,6 +9,7 @@ from typing import Any
 
 from kgsynth.errors import RunError, TaskError
 from kgsynth.sandbox import BACKENDS
+from kgsynth.verify_cli import see_writable
 
 FORMATS = ("trl", "verl", "verifiers", "harbor", "huggingface", "pairs")
 READABLE = ("trl", "verl", "verifiers")
@@ -91,7 +92,7 @@ def export_command(args: argparse.Namespace) -> int:
     tasks = TaskSet.load(args.tasks)
     options = Options(
         name=args.name or args.folder.resolve().name, held_out=args.held_out, seed=args.seed, prompt=args.prompt,
-        image=args.image or IMAGE, shared=args.shared, organisation=args.organisation, audit=_audit(args.audit),
+        image=IMAGE if args.image is None else args.image, shared=args.shared, organisation=args.organisation, audit=_audit(args.audit),
     )  # fmt: skip
     with checking(f"export {args.to}", len(tasks)) as show:
         figures = export(tasks, args.folder, args.to, options, sandbox=args.sandbox, show=show)
@@ -114,6 +115,7 @@ def import_command(args: argparse.Namespace) -> int:
     from kgsynth.files import write_atomically
     from kgsynth.show import checking
 
+    see_writable(args.out)
     foreign = Foreign(verifier=args.verifier, licence=args.licence, domain=args.domain)
     with checking("import", 0) as show:
         tasks, left_out = read_tasks(args.file, args.format, foreign, show)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgsynth.errors import ConfigError, TaskError
 from kgsynth.graph_cli import print_table, table_of
+from kgsynth.verify_cli import see_writable, some_tasks
 
 if TYPE_CHECKING:
     from kgsynth.screen import Finding, ScreenConfig
@@ -61,14 +62,13 @@ def add_screen_command(commands: Any) -> None:
 
 
 def screen_command(args: argparse.Namespace) -> int:
-    """Raises TaskError for files that cannot be read, or are there already and would be overwritten."""
-    from kgsynth.task import TaskSet
-
+    """Raises TaskError for files that cannot be read, or are there already and would be overwritten, RunError for a bad folder."""
     for path in filter(None, (args.keep, args.evidence)):
         if path.exists():
             raise TaskError(f"{path} is there already, and is not overwritten; name a new file")
+    see_writable(args.keep, args.evidence)
     config = _config(args)
-    tasks = TaskSet.load(args.tasks)
+    tasks = some_tasks(args.tasks)
     found = _screened(tasks, config, args.embed)
     _write(args, tasks, found)
     if not args.json:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgsynth.errors import RunError, TaskError
 from kgsynth.graph_cli import positive, print_table, table_of
-from kgsynth.verify_cli import UNJUDGED, WRONG, add_tasks_and_sandbox, kept, opened
+from kgsynth.verify_cli import UNJUDGED, WRONG, add_tasks_and_sandbox, kept, opened, see_writable, some_tasks
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -75,7 +75,7 @@ def validate_command(args: argparse.Namespace) -> int:
     from kgsynth.audit import tally
     from kgsynth.task import TaskSet
 
-    tasks = _chosen(args, TaskSet.load(args.tasks))
+    tasks = _chosen(args, some_tasks(args.tasks))
     _see_free(args)
     started = time.monotonic()
     results, before = _audited(args, tasks)
@@ -90,8 +90,6 @@ def validate_command(args: argparse.Namespace) -> int:
 
 
 def _chosen(args: argparse.Namespace, tasks: Sequence[Task]) -> list[Task]:
-    if not tasks:
-        raise TaskError(f"{args.tasks} has no tasks; make some with `kgsynth run`")
     types = sorted({task.type for task in tasks})
     for word in args.type or ():
         if word not in types:
@@ -101,10 +99,11 @@ def _chosen(args: argparse.Namespace, tasks: Sequence[Task]) -> list[Task]:
 
 
 def _see_free(args: argparse.Namespace) -> None:
-    """A set is never replaced by a part of itself, nor by the results."""
+    """A set is never replaced by a part of itself, nor by the results; and what cannot be written is no surprise at the end."""
     named = [path.resolve() for path in (args.tasks, args.out, args.keep) if path]
     if len(set(named)) < len(named):
         raise RunError("the task set, --out and --keep must be different files")
+    see_writable(args.keep)
 
 
 def _audited(args: argparse.Namespace, tasks: list[Task]) -> tuple[list[Audited], int]:

@@ -255,7 +255,28 @@ def _summed(args: argparse.Namespace, rows: list[dict[str, Any]], before: int) -
     return UNJUDGED if failed else WRONG if counts["wrong"] else 0
 
 
-# for `verify` and `attack`
+# for other commands
+
+
+def some_tasks(path: Path) -> TaskSet:
+    """Raises TaskError for a file that is no task set, and for one without tasks."""
+    from kgsynth.task import TaskSet
+
+    tasks = TaskSet.load(path)
+    if not len(tasks):
+        raise TaskError(f"{path} has no tasks; make some with `kgsynth run`")
+    return tasks
+
+
+def see_writable(*paths: Path | None) -> None:
+    """Before work that takes long. Raises RunError for a file that cannot be written where it is asked for."""
+    for path in filter(None, paths):
+        if path.is_dir():
+            raise RunError(f"cannot write {path}: it is a folder; name a file")
+        if not path.parent.is_dir():
+            raise RunError(f"cannot write {path}: there is no folder {path.parent}; make it first")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise RunError(f"cannot write {path}: the folder {path.parent} is not writable; choose another one")
 
 
 class Kept:

@@ -183,6 +183,8 @@ def test_killed_and_resumed_it_ends_as_if_nothing_had_been(tmp_path: Path, capsy
         (["missing.jsonl"], "cannot read tasks"),
         (["tasks.jsonl", "--type", "hard"], "no task of type 'hard'; there are: choice, literal, text"),
         (["tasks.jsonl", "--keep", "tasks.jsonl"], "must be different files"),
+        (["tasks.jsonl", "--keep", "nowhere/kept.jsonl"], "there is no folder nowhere; make it first"),
+        (["tasks.jsonl", "--keep", "."], "it is a folder; name a file"),
         (["empty.jsonl"], "has no tasks; make some with `kgsynth run`"),
     ],
 )  # fmt: skip

@@ -153,6 +153,19 @@ def test_killed_and_started_again_no_reply_is_lost_or_counted_twice(tasks: Path)
     assert all(t.calibration.attempts == 4 for t in TaskSet.load(tasks)[:4])
 
 
+@pytest.mark.parametrize(
+    ("flag", "told"), [("--out", "there is no folder"), ("--pools", "cannot make the folder .*choose another --pools")]
+)
+def test_where_nothing_can_be_written_nothing_is_asked(
+    flag: str, told: str, tasks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tasks.parent / "file").write_text("")
+    with FakeOpenAI(policy) as server:
+        assert main([*command(tasks, server), flag, str(tasks.parent / "file" / "x")]) == 1
+        assert not server.requests
+    assert re.search(told, capsys.readouterr().err)
+
+
 def test_a_dead_endpoint_is_one_clear_line_and_the_set_is_untouched(
     tasks: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -217,6 +217,23 @@ def test_answers_have_files_of_their_kind(tasks: TaskSet) -> None:
     assert found["world", "sh"] == ""
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--to", "trl", "--held-out", "2"], "--held-out must be a share between 0 and 1, not 2"),
+        (["--to", "harbor", "--image", ""], "--image is empty; name one"),
+        (["--to", "verifiers", "--name", "2026"], "--name"),
+    ],
+)
+def test_a_failed_export_leaves_nothing_behind(
+    words: list[str], told: str, tasks: TaskSet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks.save(tmp_path / "t.jsonl")
+    assert main(["export", str(tmp_path / "t.jsonl"), str(tmp_path / "out"), *words]) == 1
+    assert told in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["t.jsonl"]
+
+
 def test_a_package_needs_a_name_that_can_be_imported(tasks: TaskSet, tmp_path: Path) -> None:
     assert verifiers.package_name("Python docs, 3.11") == "python_docs_3_11"
     with pytest.raises(TaskError, match="--name"):

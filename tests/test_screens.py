@@ -414,6 +414,17 @@ def test_the_command_says_what_it_found(tmp_path: Path, capsys: pytest.CaptureFi
     assert last(capsys)[1] == {"tasks": 1, "kept": 1}
 
 
+@pytest.mark.parametrize("flag", ["--keep", "--evidence"])
+def test_what_cannot_be_written_and_a_set_without_tasks_are_told_at_once(
+    flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "none.jsonl").write_text("")
+    assert main(["screen", str(tmp_path / "none.jsonl")]) == 1
+    assert "none.jsonl has no tasks; make some with `kgsynth run`" in capsys.readouterr().err
+    assert main(["screen", str(tmp_path / "none.jsonl"), flag, str(tmp_path / "no" / "x.jsonl")]) == 1
+    assert f"there is no folder {tmp_path / 'no'}; make it first" in capsys.readouterr().err
+
+
 def test_a_set_with_an_id_twice_is_refused(tmp_path: Path) -> None:
     one = task("Which module keeps the least item of a list first?", "heapq").to_json()
     (tmp_path / "t.jsonl").write_text(f"{one}\n{one}\n")

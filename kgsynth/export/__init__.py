@@ -43,6 +43,13 @@ class Options:
     organisation: str = "kgsynth"
     audit: str = ""  # what an audit said of the set, as JSON
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.held_out <= 1:
+            raise TaskError(f"--held-out must be a share between 0 and 1, not {self.held_out:g}")
+        for name in ("image", "organisation"):
+            if not getattr(self, name).strip():
+                raise TaskError(f"--{name} is empty; name one, or leave it out")
+
 
 @dataclass(kw_only=True)
 class Exporting:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kgsynth.errors import RunError
+from kgsynth.errors import RunError, TaskError
 from kgsynth.files import hold, write_atomically
 
 MARK = "export.json"  # in every exported folder: what it is an export of
@@ -38,7 +38,7 @@ def staged(folder: Path, mark: Mapping[str, Any]) -> Iterator[Staging | None]:
     """The place to write to: FOLDER.part, which becomes `folder` when the block ends well.
 
     What an earlier run with the same `mark` left there is still there; None when `folder` is this very export already.
-    Raises RunError when `folder` or FOLDER.part holds anything else, or cannot be written.
+    A TaskError in the block takes it away again. Raises RunError when `folder` or FOLDER.part holds anything else, or cannot be written.
     """
     part = folder.with_name(folder.name + ".part")
     try:
@@ -51,7 +51,11 @@ def staged(folder: Path, mark: Mapping[str, Any]) -> Iterator[Staging | None]:
                 yield None
                 return
             _begin(part, mark)
-            yield Staging(path=part)
+            try:
+                yield Staging(path=part)
+            except TaskError:  # it would fail again: there is nothing to go on with
+                shutil.rmtree(part)
+                raise
             (part / LOCK).unlink(missing_ok=True)
             part.replace(folder)
     except OSError as error:
