@@ -24,8 +24,8 @@ from kgsynth.synthesize import Rejection, SynthesisEnv, draft, task_type
 from kgsynth.synthesize.bugs import bugs, judged, planted, stubs, telling
 from kgsynth.synthesize.library import functions_about, module_functions
 from kgsynth.synthesize.material import Material
-from kgsynth.synthesize.oracle import Trial, trials_of
-from kgsynth.synthesize.ported import may_be_ported
+from kgsynth.synthesize.oracle import Trial, probe, trials_of
+from kgsynth.synthesize.ported import Ported, may_be_ported, ported, run_port
 from kgsynth.synthesize.porting import BOOL, FLOAT, INT, STR, CannotPort, Kind, plain, port, renamed
 from kgsynth.synthesize.types.translate import languages
 from kgsynth.task import DIFFICULTIES, Task
@@ -295,6 +295,17 @@ PORTS = {
         [("hello!",), ("",), ("xyz",), ("queue",)],
     ),
     "two results": ("def f(a, b):\n    a, b = b, a + b\n    return (a, b)", (INT, INT), [(1, 2), (0, 0), (-3, 8)]),
+    "bits beyond 32": (
+        "def f(number, bits):\n    if number == 0:\n        return bits\n"
+        "    return min(bits, (~number & (number - 1)).bit_length()) - (number >> bits) + (number ^ bits | 1 << 33)",
+        (INT, INT),
+        [(2**32, 64), (2**31, 64), (2**53 - 1, 8), (-(2**31), 33), (0, 7), (-(2**33), 40), (1 - 2**53, 0)],
+    ),
+    "remainders and roots near 2**53": (
+        "from math import isqrt\ndef f(a, b):\n    return a % b - isqrt(abs(b)) - a // b",
+        (INT, INT),
+        [(2**53 - 2, 2**53 - 1), (-5, 2**53 - 1), (2**53 - 1, 3), (7, 94906265**2 - 1), (-4, 2), (2**53 - 1, -(2**52))],
+    ),
     "truth values": ("def f(a, b, c):\n    return a < b < c or not a == c", (INT, INT, INT), [(1, 2, 3), (3, 2, 1), (1, 1, 1)]),
 }  # fmt: skip
 
@@ -313,6 +324,33 @@ def test_ports_do_what_python_does(case: str, language: str, sandbox: Sandbox) -
     trials = trials_of(source, "f", [Call(args=args) for args in inputs], sandbox)
     for trial, outcome in zip(trials, outcomes, strict=True):
         assert same(outcome.value, trial.outcome.value, loose=True), (trial.call.args, outcome)
+
+
+@pytest.mark.parametrize("language", ["javascript", "c"])
+def test_a_port_agrees_on_every_call_up_to_53_bits(language: str, sandbox: Sandbox) -> None:
+    """The zeros at the end of a number: JavaScript's own `&` sees 32 bits."""
+    if language not in languages(sandbox):
+        pytest.skip(f"{language} is not on this machine")
+    (function,) = [f for f in module_functions("ipaddress") if f.name == "_count_righthand_zero_bits"]
+    known = probe(function, sandbox, 8)
+    made = ported(known, language, False, sandbox)
+    assert isinstance(made, Ported), made
+    assert {2**31, 2**32, 2**53 - 1, 1 - 2**53} <= {trial.call.args[0] for trial in made.trials}
+    assert all(abs(n) < 2**53 for trial in made.trials for n in trial.call.args)
+    trials = trials_of(known.subject.real, function.name, [Call(args=(2**32, 64)), Call(args=(2**40, 50))], sandbox)
+    outcomes = run_port(made.port.source, made.name, made.port, trials, language, sandbox)
+    assert [outcome.value for outcome in outcomes] == [32, 40]
+
+
+@pytest.mark.parametrize("language", ["javascript", "c"])
+def test_a_port_that_differs_in_a_call_is_none(language: str, sandbox: Sandbox) -> None:
+    """An item counted from the end by a number that is worked out: the other languages read beside the list."""
+    if language not in languages(sandbox):
+        pytest.skip(f"{language} is not on this machine")
+    (function,) = [f for f in module_functions("calendar") if f.name == "_monthlen"]
+    made = ported(probe(function, sandbox, 8), language, False, sandbox)
+    assert isinstance(made, str)
+    assert "its port differs in _monthlen(" in made
 
 
 @pytest.mark.parametrize(

@@ -298,6 +298,14 @@ def judged(sources: Sequence[str], name: str, trials: Sequence[Trial], sandbox: 
     return [_judgement(source, trials, a, b) for source, a, b in zip(sources, once, again, strict=True)]
 
 
+def stepped(source: str, name: str, calls: Sequence[Call], sandbox: Sandbox) -> list[Trial]:
+    """How calls of a source end; those that run on and on fail, and do no harm to the others."""
+    program = f"{JUDGE}\nSTEPS, NAME = {STEPS}, {name!r}\nSOURCES = {[source] * len(calls)!r}\n"
+    own = [Call(args=(k, list(call.args), dict(call.kwargs))) for k, call in enumerate(calls)]
+    outcomes = run_calls(program, "_dispatch", own, sandbox, seconds=SECONDS, hash_seed=1)
+    return [Trial(call, outcome) for call, outcome in zip(calls, outcomes, strict=True)]
+
+
 def _rows(program: str, calls: list[Call], width: int, sandbox: Sandbox, hash_seed: int) -> list[list[Trial]]:
     outcomes = run_calls(program, "_dispatch", calls, sandbox, seconds=SECONDS, hash_seed=hash_seed)
     ended = [Trial(call, outcome) for call, outcome in zip(calls, outcomes, strict=True)]

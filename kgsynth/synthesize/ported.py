@@ -1,8 +1,8 @@
 """Library functions in Python and in another language, with calls on which both do the same.
 
-A port is kept only as far as it was seen to agree: the plain Python with the real function, exactly, and the port with the plain
-Python, on every call that is used. Calls on which the languages differ by nature (a number that overflows, text beyond
-the basic plane) are dropped; too many of them, and so is the port.
+A port is kept only when it was seen to agree on every call: the plain Python with the real function, and the port with both.
+No call is left out but those whose arguments or result are outside the range that the prompt states: whole numbers below 2**53
+in size, and in C text of ASCII. Beside the usual calls there are some at the edges of 32 bits and of that range.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from kgsynth.concept import content_id
 from kgsynth.errors import VerifierError
 from kgsynth.mutate.inputs import fresh
 from kgsynth.sandbox import Sandbox
-from kgsynth.synthesize.bugs import Judged, bugs, judged, stubs
+from kgsynth.synthesize.bugs import Judged, bugs, judged, stepped, stubs
 from kgsynth.synthesize.inputs import constants_of, spiced
-from kgsynth.synthesize.oracle import Probe, Trial, trials_of
+from kgsynth.synthesize.oracle import Probe, Trial, called, trials_of
 from kgsynth.synthesize.porting import CannotPort, Kind, Port, is_portable, kind_of, plain, port, renamed
 from kgsynth.verifiers.code.calls import check_arguments
 from kgsynth.verifiers.code.source import tree_of
@@ -28,7 +29,21 @@ from kgsynth.verifiers.code.values import decode, encode, same
 from kgsynth.verifiers.function_tests import Call, Outcome, run_calls
 
 LEAST = 12  # calls on which all agree
-DROPPED = 0.25  # share of the calls on which the port may differ
+MOST_INT = 2**53 - 1  # in size: whole numbers up to here are exact in every language
+EDGES = (
+    2**31,
+    2**32,
+    MOST_INT,
+    -1,
+    -(2**31),
+    -(2**32),
+    -MOST_INT,
+    2**31 - 1,
+    2**32 - 1,
+    2**52 + 1,
+    0,
+)  # for whole numbers
+EDGED = 44  # calls with them
 GROUPS = 4  # choices of argument types that are tried
 MORE = 30  # calls beside those of the probe
 MOST_BUGS = 30
@@ -95,15 +110,17 @@ def _agreed(
     language: str,
     sandbox: Sandbox,
 ) -> Ported | str:
-    wanted = [
-        t
-        for t in [*trials, *_more(known, trials, sandbox)]
-        if _has(t, kinds, made.returns) and _fits(t, made, language)
-    ]
-    usual = [t for t, got in zip(wanted, _python(name, source, wanted, sandbox), strict=True) if t.agrees(got.outcome)]
-    agreed = _telling(usual, run_port(made.source, name, made, usual, language, sandbox))
-    if len(agreed) < max(LEAST, (1 - DROPPED) * len(wanted)):
-        return f"its port agrees on {len(agreed)} of {len(wanted)} calls"
+    usual = [*trials, *_more(known, trials, sandbox)]
+    edged = _edged(known, name, source, trials, sandbox)
+    agreed = [t for t in (*usual, *edged) if _has(t, kinds, made.returns) and _fits(t, made, language)]
+    if len(agreed) < LEAST:
+        return f"{len(agreed)} calls whose values {language} has"
+    plainly = [got.outcome for got in _python(name, source, agreed, sandbox)]
+    if odd := [t for t, outcome in zip(agreed, plainly, strict=True) if not t.agrees(outcome)]:
+        return f"its plain version differs in {called(name, odd[0].call)}"
+    ends = run_port(made.source, name, made, agreed, language, sandbox)
+    if odd := [t for t, outcome in zip(agreed, ends, strict=True) if not _agrees(t, outcome)]:
+        return f"its port differs in {called(name, odd[0].call)}"
     wrong = _wrong_python(name, source, agreed, sandbox)
     slips = _slips(name, made, agreed, language, sandbox)
     theirs = [*slips, *_wrong_ports(name, wrong, kinds, made, agreed, language, sandbox)]
@@ -122,6 +139,34 @@ def _more(known: Probe, trials: Sequence[Trial], sandbox: Sandbox) -> list[Trial
     near = {repr(call): call for call in (*spicy, *fresh([*given, *spicy], rng, MORE)) if call not in given}
     calls = [Call(args=args, kwargs=kwargs) for args, kwargs in near.values()]
     return [t for t in trials_of(known.subject.real, known.subject.name, calls, sandbox) if t.is_short]
+
+
+def _edged(known: Probe, name: str, source: str, trials: Sequence[Trial], sandbox: Sandbox) -> list[Trial]:
+    """Calls with whole numbers at the edges, as of the real function; none that would run on and on."""
+    rng = random.Random(content_id("edges", known.subject.reference))
+    given = [tuple(t.call.args) for t in trials]
+    made = [_at_edge(rng.choice(given), edge, place, rng) for place in range(len(given[0])) for edge in EDGES]
+    made += [
+        _at_edge(args, edge, 1, rng)
+        for edge in EDGES
+        for args in [_at_edge(rng.choice(given), edge, 0, rng)]
+        if len(args) > 1
+    ]
+    fresh_ones = {repr(args): args for args in made if args not in given}
+    calls = [Call(args=args) for args in [*fresh_ones.values()][:EDGED]]
+    ending = [t.call for t in stepped(source, name, calls, sandbox) if t.outcome.kind == "returned"]
+    return trials_of(known.subject.real, known.subject.name, ending, sandbox)
+
+
+def _at_edge(args: tuple[Any, ...], edge: int, place: int, rng: random.Random) -> tuple[Any, ...]:
+    """The arguments with a whole number in this place, or one of a list there, at the edge; else as they were."""
+    value = args[place]
+    if type(value) is int:
+        value = edge
+    elif isinstance(value, list) and value and all(type(item) is int for item in value):
+        at = rng.randrange(len(value))
+        value = [*value[:at], edge, *value[at + 1 :]]
+    return (*args[:place], value, *args[place + 1 :])
 
 
 def _has(trial: Trial, kinds: Sequence[Kind], returns: Kind) -> bool:
@@ -147,8 +192,12 @@ def _is(found: Kind, kind: Kind) -> bool:
 
 
 def _fits(trial: Trial, made: Port, language: str) -> bool:
-    """Can the language take the arguments? Text in C is ASCII here, so that its length is the number of letters."""
-    texts = [value for value in (*trial.call.args, decode(trial.outcome.value)) if isinstance(value, str)]
+    """Are the arguments and the result in the range that the prompt states? Text in C is ASCII, so that its length is the
+    number of letters."""
+    values = [*_single(trial.call.args), *_single(decode(trial.outcome.value))]
+    if any(type(value) is int and abs(value) > MOST_INT for value in values):
+        return False
+    texts = [value for value in values if isinstance(value, str)]
     if language == "c" and not all(text.isascii() and "\0" not in text for text in texts):
         return False
     try:
@@ -156,6 +205,15 @@ def _fits(trial: Trial, made: Port, language: str) -> bool:
     except VerifierError:
         return False
     return True
+
+
+def _single(value: Any) -> Iterator[Any]:
+    """What is in lists and tuples, however deep."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _single(item)
+    else:
+        yield value
 
 
 def _python(name: str, source: str, trials: Sequence[Trial], sandbox: Sandbox) -> list[Trial]:
@@ -172,10 +230,6 @@ def run_port(
 
 def _agrees(trial: Trial, outcome: Outcome) -> bool:
     return outcome.kind == "returned" and same(outcome.value, trial.outcome.value, loose=True)
-
-
-def _telling(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> list[Trial]:
-    return [t for t, outcome in zip(trials, outcomes, strict=True) if _agrees(t, outcome)]
 
 
 def _wrong_python(name: str, source: str, trials: Sequence[Trial], sandbox: Sandbox) -> list[Judged]:
@@ -211,7 +265,7 @@ class _Divided(ast.NodeTransformer):
 
 SLIPS = {
     "javascript": (
-        ("return ((a % b) + b) % b;", "return a % b;"), ("Math.floor(", "Math.trunc("), ("Math.floor(", "("),
+        ("return r !== 0 && (r < 0) !== (b < 0) ? r + b : r + 0;", "return r;"), ("Math.floor(", "Math.trunc("), ("Math.floor(", "("),
         (".slice(", ".substr("), (".sort((x, y) => x - y)", ".sort()"), ("replaceAll(", "replace("),
     ),
     "c": (

@@ -1,4 +1,7 @@
-"""Functions of the subset in JavaScript. Numbers are of one kind: whole ones are exact below 2**53."""
+"""Functions of the subset in JavaScript. Numbers are of one kind: whole ones are exact below 2**53.
+
+The bitwise operators of JavaScript see 32 bits only, so that they are applied to BigInts.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import ast
 import json
 from collections.abc import Sequence
 
-from kgsynth.synthesize.porting.kinds import FLOAT, INT, CannotPort, Kind
+from kgsynth.synthesize.porting.kinds import BOOL, FLOAT, INT, CannotPort, Kind
 from kgsynth.synthesize.porting.writer import (
     ATOM,
     COMPARED,
@@ -24,7 +27,10 @@ from kgsynth.synthesize.porting.writer import (
 )  # fmt: skip
 
 HELPERS = {
-    "mod": "// The remainder has the sign of the divisor.\nfunction mod(a, b) {\n  return ((a % b) + b) % b;\n}",
+    "mod": "// The remainder has the sign of the divisor.\nfunction mod(a, b) {\n  const r = a % b;\n"
+    "  return r !== 0 && (r < 0) !== (b < 0) ? r + b : r + 0;\n}",
+    "bitLength": "function bitLength(n) {\n  return n === 0 ? 0 : Math.abs(n).toString(2).length;\n}",
+    "squareRoot": "function squareRoot(n) {\n  const root = Math.floor(Math.sqrt(n));\n  return root * root > n ? root - 1 : root;\n}",
     "partition": "function partition(text, mark) {\n  const at = text.indexOf(mark);\n"
     '  return at < 0 ? [text, "", ""] : [text.slice(0, at), mark, text.slice(at + mark.length)];\n}',
     "rpartition": "function rpartition(text, mark) {\n  const at = text.lastIndexOf(mark);\n"
@@ -38,13 +44,18 @@ MATH = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "fabs": "abs"}
 TESTS = {"isdigit": r"/^[0-9]+$/", "isspace": r"/^\s+$/", "isalpha": r"/^\p{L}+$/u"}
 
 
+BITWISE: dict[type[ast.operator], str] = {
+    ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+}  # fmt: skip
+
+
 class JavaScript(Writer):
     """`const` and `let`, template strings, arrays for lists and tuples."""
 
     reserved = frozenset(
         "arguments async await case catch class const debugger default delete do enum eval export extends finally function"
         " implements import in instanceof interface let new null package private protected public static super switch this"
-        " throw try typeof undefined var void with yield mod partition rpartition".split()
+        " throw try typeof undefined var void with yield mod partition rpartition squareRoot bitLength".split()
     )
 
     def function(self, name: str) -> str:
@@ -96,13 +107,12 @@ class JavaScript(Writer):
                 if (a, b) == (INT, INT) and not isinstance(right, ast.Constant):
                     raise CannotPort("a power whose exponent may be negative")
                 return f"{self.at(left, ATOM)} ** {self.at(right, UNARY)}", TIMES + 0
-            case ast.LShift():
-                power = _power_of_two(right, self.at(right, ATOM))
-                if isinstance(left, ast.Constant) and left.value == 1:
-                    return power, TIMES
+            case ast.LShift() if power := _power_of_two(right):
                 return f"{self.at(left, TIMES)} * {power}", TIMES
-            case ast.RShift():
-                return f"Math.floor({self.at(left, TIMES)} / {_power_of_two(right, self.at(right, ATOM))})", ATOM
+            case ast.RShift() if power := _power_of_two(right):
+                return f"Math.floor({self.at(left, TIMES)} / {power})", ATOM
+        if type(op) in BITWISE and (a, b) != (BOOL, BOOL):
+            return f"Number(BigInt({self.code(left)}) {BITWISE[type(op)]} BigInt({self.code(right)}))", ATOM
         return self.arithmetic(op, left, right)
 
     def _repeated(self, left: ast.expr, right: ast.expr) -> Code:
@@ -269,7 +279,8 @@ class JavaScript(Writer):
 
     def _builtin(self, name: str, args: Sequence[ast.expr], kind: Kind) -> Code:
         if name == "math.isqrt":
-            return f"Math.floor(Math.sqrt({self.code(args[0])}))", ATOM
+            self.needs.add("squareRoot")
+            return f"squareRoot({self.code(args[0])})", ATOM
         if name.startswith("math."):
             return f"Math.{MATH.get(name[5:], name[5:])}({', '.join(map(self.code, args))})", ATOM
         first = args[0] if args else None
@@ -337,7 +348,8 @@ class JavaScript(Writer):
             case "pop", ["0"]:
                 return f"{owner}.shift()", ATOM
             case "bit_length", []:
-                return f"({owner} === 0 ? 0 : Math.floor(Math.log2(Math.abs({owner}))) + 1)", ATOM
+                self.needs.add("bitLength")
+                return f"bitLength({self.code(value)})", ATOM
             case "format", _ if isinstance(value, ast.Constant):
                 return self._formatted(str(value.value), args), ATOM
         raise CannotPort(f".{attr}() of a {kind.name} with {len(args)} arguments is outside the subset")
@@ -352,6 +364,7 @@ class JavaScript(Writer):
         return self._template(values)
 
 
-def _power_of_two(exponent: ast.expr, code: str) -> str:
+def _power_of_two(exponent: ast.expr) -> str:
+    """2 to the power of a small constant, "" for any other exponent."""
     value = exponent.value if isinstance(exponent, ast.Constant) else None
-    return str(2**value) if isinstance(value, int) and 0 <= value < 16 else f"2 ** {code}"
+    return str(2**value) if isinstance(value, int) and 0 <= value < 16 else ""

@@ -1,8 +1,9 @@
 """Translate tasks: a library function from Python to JavaScript or C, or from one of these to Python.
 
 Why the reward is unarguable: the hidden tests are outputs of the original, run in Python; the text that is shown and the reference
-answer were both seen to agree with it on every one of them, in their own languages. Calls on which the languages differ by nature are not
-asked for, but for division and remainders of negative numbers, where the prompt says whose rules hold. Planted wrong
+answer were both seen to agree with it on every one of them, in their own languages, and on every other call that was tried, at
+the edges of 32 and 53 bits too. No call is left out but those with values outside the range that the prompt states; where the
+languages differ, as in the division of negative numbers, the prompt says whose rules hold. Planted wrong
 answers are the text unchanged, bugs of the reference ported with it, and the usual slips (`/` for `//`, `%` of negative
 numbers, a sort by text), where a test tells them.
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kgsynth.errors import SandboxError
@@ -28,7 +29,7 @@ from kgsynth.synthesize.library import functions_about, probed, seeded, source_o
 from kgsynth.synthesize.material import Material, PageFunction
 from kgsynth.synthesize.oracle import Trial, called, ended, main_definition
 from kgsynth.synthesize.ported import Ported, may_be_ported, ported
-from kgsynth.synthesize.porting import in_words
+from kgsynth.synthesize.porting import Kind, in_words
 from kgsynth.task import DIFFICULTIES, Task, VerifierSpec
 from kgsynth.verifiers.code.languages import require
 from kgsynth.verifiers.code.source import tree_of
@@ -166,7 +167,7 @@ def _prompt(sample: Sample, wish: Wish, made: Ported, text: str, examples: Seque
     ban = f" Do not import {wish.item.function.module}." if wish.wanted == "python" else ""
     return (
         f"Translate this {source} code to {target}.\n\n```{wish.shown}\n{text}\n```\n\nYour code must define {wanted} and return the same "
-        f"for the same arguments.{typed}{_lengths(wish, made)} Where the languages differ, as in the division of negative "
+        f"for the same arguments.{typed}{_lengths(wish, made)}{_range(wish, made)} Where the languages differ, as in the division of negative "
         f"numbers, do what the {source} code does; arguments that make it fail are not tested.\n\n{worked}"
         f"Write the complete {target} code in <answer></answer>.{ban}"
     )
@@ -185,6 +186,20 @@ def _lengths(wish: Wish, made: Ported) -> str:
     if made.port.returns.name == "tuple":
         told += f" The {len(made.port.returns.items)} values of the result are written to `out` in C."
     return told
+
+
+def _range(wish: Wish, made: Ported) -> str:
+    """What the values of the calls are, where not every value of Python is one of both languages."""
+    inside = {k.name for kind in (*made.kinds, made.port.returns) for k in _kinds_in(kind)}
+    numbers = " Whole numbers are at most 2**53 - 1 in size, in arguments and results." if "int" in inside else ""
+    texts = " Text is ASCII, without the character 0." if wish.other == "c" and inside & {"str", "char"} else ""
+    return numbers + texts
+
+
+def _kinds_in(kind: Kind) -> Iterator[Kind]:
+    yield kind
+    for item in kind.items:
+        yield from _kinds_in(item)
 
 
 def _reply(source: str) -> str:
