@@ -30,7 +30,7 @@ from kgsynth.sandbox.bubblewrap import Bubblewrap
 from kgsynth.store.embedded import EmbeddedStore
 from kgsynth.synthesize import TYPES, Rejection, SynthesisEnv, draft, survey
 from kgsynth.synthesize.drawing import plots
-from kgsynth.synthesize.drawing.asked import Question, about_bars, about_diagram, about_points
+from kgsynth.synthesize.drawing.asked import Question, _counted, about_bars, about_diagram, about_points
 from kgsynth.synthesize.drawing.canvas import Canvas, overlap, text_width
 from kgsynth.synthesize.drawing.drawings import drawings
 from kgsynth.synthesize.drawing.figures import Series, is_label
@@ -41,6 +41,7 @@ from kgsynth.synthesize.drawing.webpages import pages
 from kgsynth.task import DIFFICULTIES, Image, Task
 from kgsynth.validate import validate
 from kgsynth.verifiers import verify
+from kgsynth.verifiers.number import judge, wanted
 from kgsynth.verifiers.pictures.distance import _apart, decode
 from kgsynth.verifiers.pictures.render import render
 from kgsynth.verifiers.pictures.shown import can_render, render_png
@@ -307,6 +308,22 @@ def test_questions_about_arrows() -> None:
     assert [q.answer for q in asked("ends", found)] == ["2"]
     assert [q.answer for q in asked("branching", found)] == ["2"]
     assert [q.answer for q in asked("reach", found)] == ["c, d, e, f", "d, e, f"]
+
+
+def test_what_is_counted_may_follow_the_number() -> None:
+    counts = {"above", "between", "above mean", "inside", "falls", "turns", "into", "out", "ends", "longest", "branching", "joining", "ways"}  # fmt: skip
+    data = series(10, 90, 41, 30, 95, 20, 60, ordered=True)
+    found = [*about_bars(data, plots.axis_for(95, 250)), *about_bars(data, plots.axis_for(95, 250), "point"), *about_diagram(DIAGRAM)]  # fmt: skip
+    seen = set()
+    for question in found:
+        if question.kind in counts:
+            nouns = question.verifier.params["nouns"]
+            seen.add(nouns[0])
+            for noun in nouns:
+                assert judge(f"{question.answer} {noun}", wanted(question.verifier.params)) == "right"
+            assert judge(f"{question.answer} metres", wanted(question.verifier.params)) == "unit not asked for"
+    assert seen >= {"bars", "points", "labels", "times", "arrows", "boxes", "chains"}
+    assert [_counted(asked) for asked in ("At how many boxes", "How many more names")] == [["boxes", "box"], ["names", "name"]]  # fmt: skip
 
 
 def test_an_arrow_crosses_no_box_it_does_not_join() -> None:

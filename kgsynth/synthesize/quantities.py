@@ -223,7 +223,7 @@ def _values(quantity: Quantity, level: int, said: str) -> Asked:
         ask, value = " What is the largest whole number that so many bits hold in two's complement?", 2 ** (n - 1) - 1
     elif level == 1:
         ask, value = " What is the largest whole number that so many bits hold without a sign?", 2**n - 1
-    return Asked(said + ask, Fraction(value), "", "", [Fraction(s) for s in slips])
+    return Asked(said + ask, Fraction(value), "", "" if level == 1 else "values", [Fraction(s) for s in slips])
 
 
 def _digest(quantity: Quantity, level: int, factor: int) -> Asked:
@@ -237,7 +237,11 @@ def _digest(quantity: Quantity, level: int, factor: int) -> Asked:
     )[level]
     slips = (n, n // 8, n // 4, n // 2, n // 6, -(-n // 6), base64, factor * n // 8, factor * n, value + 1, value - 1)
     return Asked(
-        f"“{quantity.sentence}” {ask}", Fraction(value), "byte" if level == 0 else "", "", [Fraction(s) for s in slips]
+        f"“{quantity.sentence}” {ask}",
+        Fraction(value),
+        "byte" if level == 0 else "",
+        ("", "hexadecimal digits", "characters")[level],
+        [Fraction(s) for s in slips],
     )
 
 
@@ -263,7 +267,8 @@ def _range(quantity: Quantity, level: int, factor: int) -> Asked | None:
         (n - 1) ** some,
         some**n if n < 99 else 2 * n,
     )
-    return Asked(f"“{quantity.sentence}” {ask}", Fraction(value), "", "", [Fraction(s) for s in slips])
+    noun = ("bits", "bits", "sequences")[level]
+    return Asked(f"“{quantity.sentence}” {ask}", Fraction(value), "", noun, [Fraction(s) for s in slips])
 
 
 def _counted(quantity: Quantity, level: int, said: str) -> Asked | None:

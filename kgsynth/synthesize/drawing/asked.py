@@ -7,6 +7,7 @@ they are worth on the axis, and nothing is asked whose answer would change if va
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from kgsynth.task import VerifierSpec
 READ, APART = 3, 7  # pixels
 EXACT = 10  # pixels per unit from which a whole number is read without doubt
 LARGE = 5  # a value that is asked for is at least this many tolerances
+COUNTED = re.compile(r"\b[Hh]ow many (?:of the [0-9]+ |more |different )?([a-z]+s)\b")
 NUMBER = "Write the number in <answer></answer>."
 NAME = "Write its label, as it stands in the picture, in <answer></answer>."
 NAMES = "Write the labels, separated by commas, in <answer></answer>."
@@ -165,7 +167,7 @@ def _calculations(r: Reading) -> Iterator[Question]:
     if large - less >= max(LARGE * 2 * t, r.apart):
         asked = f'By how much is the value of "{a}" larger than that of "{b}"?'
         yield _number("difference", "medium", asked, large - less, 2 * t, others=[large, less, large + less], nouns=nouns)  # fmt: skip
-    three = ranked[0], ranked[2], ranked[-2]
+    three = ranked[0], ranked[len(ranked) // 2], ranked[-1]
     named = ", ".join(f'"{label}"' for label, _ in three[:2]) + f' and "{three[2][0]}"'
     total = sum(value for _, value in three)
     others = [total - value for _, value in three] + [total / 3]
@@ -308,10 +310,19 @@ def _number(
 def _count(kind: str, difficulty: str, asked: str, count: int, most: int) -> Question:
     tries = [count + 1, count - 1, count + 2, count - 2, most, most - count, 0, count + 3, most + 1, 2 * count]
     wrong = [str(i) for i in tries if i >= 0 and i != count]
+    params: dict[str, Any] = {"value": str(count)} | ({"nouns": nouns} if (nouns := _counted(asked)) else {})
     return Question(
         kind=kind, difficulty=difficulty, text=f"{asked} {NUMBER}", answer=str(count),
-        verifier=VerifierSpec(name="number", params={"value": str(count)}), wrong=_some(wrong, str(count)),
+        verifier=VerifierSpec(name="number", params=params), wrong=_some(wrong, str(count)),
     )  # fmt: skip
+
+
+def _counted(asked: str) -> list[str]:
+    """What a question counts, which may follow the number: "4 bars", "1 box"."""
+    if asked.startswith("How often"):
+        return ["times", "time"]
+    found = COUNTED.search(asked)
+    return [found[1], found[1].removesuffix("es" if found[1] == "boxes" else "s")] if found else []
 
 
 def _name(kind: str, difficulty: str, asked: str, label: str, others: Sequence[str]) -> Question:

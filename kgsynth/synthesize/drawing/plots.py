@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from itertools import combinations
 
-from kgsynth.synthesize.drawing.canvas import BLUE, GREY, GRID, INK, LINE, ORANGE, Canvas, Picture, overlap, text_width
+from kgsynth.synthesize.drawing.canvas import BLUE, GREY, GRID, INK, LINE, Canvas, Picture, overlap, text_width
 from kgsynth.synthesize.drawing.figures import Series
 
 SMALL, TITLE = 12, 15  # font sizes
@@ -182,30 +182,6 @@ def points_are_apart(picture: Picture) -> bool:
     return not any(overlap(a, b) for a, b in combinations(boxes, 2)) and not any(
         overlap(box, name) for box in boxes for name in names
     )
-
-
-def draw_pairs(first: Series, second: Series, title: str) -> Picture:
-    """Two upright bars for each label, one per series, with a legend. Both series share the axis."""
-    axis = axis_for(max(*first.values, *second.values), HIGH)
-    slot = max(_slot(first), 60)
-    width = max(LEFT + slot * len(first) + RIGHT, _title_width(title))
-    canvas = Canvas(width, TOP + 30 + axis.length + BOTTOM)
-    base, right = TOP + 30 + axis.length, LEFT + slot * len(first)
-    canvas.text(20, 25, title, size=TITLE, bold=True)
-    x = 20.0
-    for series, colour in ((first, BLUE), (second, ORANGE)):
-        canvas.rect((x, 40, x + 12, 52), "frame", colour)
-        canvas.text(x + 18, 51, series.measure, size=SMALL, fill=GREY)
-        x += math.ceil((text_width(series.measure, SMALL) + 40) / 10) * 10
-    _grid(canvas, axis, base, right)
-    for i, label in enumerate(first.labels):
-        left = LEFT + slot * i + (slot - 40) / 2
-        for series, colour, start in ((first, BLUE, left), (second, ORANGE, left + 20)):
-            top = base - axis.at(series.values[i])
-            canvas.rect((start, top, start + 18, base), "mark", colour, label=f"{label}: {series.measure}")
-        canvas.text(LEFT + slot * i + slot / 2, base + 20, label, size=SMALL, anchor="middle")
-    canvas.line((LEFT, base), (right, base), stroke=LINE, width=2)
-    return canvas.picture()
 
 
 def _head(canvas: Canvas, series: Series) -> None:

@@ -56,7 +56,7 @@ def _task(
     if asked.unit:
         params |= {"unit": asked.unit, "unit_use": "optional"}
     if asked.noun:
-        params["nouns"] = sorted({asked.noun, asked.noun.rstrip("s"), asked.noun.rstrip("s") + "s"})
+        params["nouns"] = _nouns(asked.noun)
     names = " and ".join(dict.fromkeys(quantity.title for quantity in used))
     rule = "exactly" if exact else "to within 0.1 %"
     others = [c for q in used[1:] for c in env.concepts if q in env.quantities.get(c.id, ())]
@@ -73,6 +73,12 @@ def _task(
         wrong=[answered(f"{_written(v)} {asked.unit}".strip()) for v in asked.slips if _is_off(v, asked)][:MOST_WRONG],
         spans=list(dict.fromkeys(quantity.span for quantity in used)),
     )
+
+
+def _nouns(noun: str) -> list[str]:
+    """Singular and plural of what is counted, whole ("hexadecimal digits") and without what qualifies it ("digits")."""
+    written = {noun, noun.split()[-1], noun.replace("hexadecimal", "hex")}
+    return sorted({form for each in written for form in (each, each.rstrip("s"), each.rstrip("s") + "s")})
 
 
 def _is_off(value: Fraction, asked: Asked) -> bool:
