@@ -29,6 +29,7 @@ from kgsynth.task import DIFFICULTIES, Task
 from kgsynth.validate import validate
 from kgsynth.verifiers import verify
 from kgsynth.verifiers.choice import choice
+from kgsynth.verifiers.number import judge, wanted
 from kgsynth.web import Page
 from kgsynth.web.corpus import Corpus, CorpusConfig, open_corpus
 from kgsynth.web.read import Reader
@@ -300,6 +301,8 @@ def test_quantities_are_worked_out_right(made: dict[str, list[Task]]) -> None:
         value = Fraction(str(task.verifier.params["value"]))
         if found := re.search(r"sha(?:3-)?(\d+) hash.*?How many hexadecimal digits do (\d+) such", task.prompt):
             assert value == int(found[1]) // 4 * int(found[2])
+            for noun in ("hexadecimal digits", "hex digits", "digits"):
+                assert judge(f"{value} {noun}", wanted(task.verifier.params)) == "right"
             seen["digest"] += 1
         numbers = re.findall(r"the parameter '(\w+)' of ([\w.]+)", task.prompt)
         if len(numbers) == 2 and "sum of the two" in task.prompt:
@@ -326,6 +329,12 @@ def test_a_family_is_solved_alike_by_two_ways(name: str) -> None:
             assert len(problem.mistakes()) >= 3
             assert not any(same(problem.answer, slip) for slip in problem.mistakes())
         assert len({problem.text for problem in problems}) >= 2
+
+
+def test_a_distance_in_standard_deviations_is_worked_out() -> None:
+    answers = [load()["normal distribution"].pose(random.Random(seed), 0).answer for seed in range(3000)]
+    assert not {-1, 0, 1} & set(answers)
+    assert min(answers) < 0 < max(answers)
 
 
 def test_ways_that_differ_are_seen() -> None:

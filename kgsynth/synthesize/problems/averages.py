@@ -327,6 +327,8 @@ def normal(rng: random.Random, level: int) -> Problem:
     import sympy
 
     m, s, x = rng.randint(40, 120), rng.randint(4, 15), rng.randint(40, 150)
+    while abs(x - m) in (0, s):  # what is guessed
+        x = rng.randint(40, 150)
     if level == 0:
         text = f"A normal distribution has the mean {m} and the standard deviation {s}. How many standard deviations above the mean is {x} (negative when below)?"
         slips = (Fraction(m - x, s), Fraction(x - m, s * s), x - m, Fraction(x, s), Fraction(x + m, s))
