@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from kgsynth.concept import SourceSpan, content_id
 from kgsynth.errors import DuplicateError, TaskError
 from kgsynth.files import write_atomically
 
+T = TypeVar("T")
 GRANULARITIES = ("broad", "middle", "atomic")
 SCOPES = ("concept", "path", "siblings", "pair")  # one concept; a chain of edges; children of one parent; two branches
 DIFFICULTIES = ("easy", "medium", "hard")
@@ -100,28 +101,62 @@ class Task:
         """Inverse of to_json. Raises TaskError naming what is wrong (bad JSON, missing or unknown key, id mismatch)."""
         try:
             row = json.loads(line)
+            if not isinstance(row, dict):
+                raise ValueError("no JSON object")
             wanted = row.pop("id", None)
-            task = cls(**_from_row(row))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            task = _from_row(row)
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise TaskError(f"not a task: {error} in {line[:80]!r}") from error
         if wanted not in (None, task.id):
             raise TaskError(f"task {wanted} was edited: its content gives {task.id}")
         return task
 
 
-def _from_row(row: dict[str, Any]) -> dict[str, Any]:
-    provenance = dict(row["provenance"])
-    spans = tuple(SourceSpan(**span) for span in provenance.pop("spans"))
-    tuples = {key: tuple(provenance.pop(key, ())) for key in ("concepts", "names", "licences", "dates")}
+def _from_row(row: Mapping[str, Any]) -> Task:
+    """Raises ValueError naming the key that is missing, unknown, or holds something else."""
+    verifier, provenance = (_object(_value(row, key), repr(key)) for key in ("verifier", "provenance"))
+    lists = {key: _list(provenance, key, " of 'provenance'") for key in ("concepts", "names", "spans", "licences")}
+    lists["spans"] = tuple(_made(SourceSpan, span, "'spans'") for span in lists["spans"])
+    dates = _list({"dates": (), **provenance}, "dates", " of 'provenance'")
     calibration = row.get("calibration")
-    return {
-        **row,
-        "verifier": VerifierSpec(**row["verifier"]),
-        "wrong": tuple(row["wrong"]),
-        "images": tuple(Image(**image) for image in row.get("images", ())),
-        "calibration": calibration and Calibration(**calibration),
-        "provenance": Provenance(spans=spans, **tuples, **provenance),
+    parts = {
+        "verifier": _made(VerifierSpec, verifier, "'verifier'"),
+        "wrong": _list(row, "wrong"),
+        "images": tuple(_made(Image, image, "'images'") for image in _list({"images": (), **row}, "images")),
+        "calibration": calibration and _made(Calibration, calibration, "'calibration'"),
+        "provenance": _made(Provenance, {**provenance, **lists, "dates": dates}, "'provenance'"),
     }
+    return _made(Task, {**row, **parts})
+
+
+def _value(row: Mapping[str, Any], key: str, inside: str = "") -> Any:
+    if key not in row:
+        raise ValueError(f"the key {key!r}{inside} is missing")
+    return row[key]
+
+
+def _list(row: Mapping[str, Any], key: str, inside: str = "") -> tuple[Any, ...]:
+    if not isinstance(found := _value(row, key, inside), list | tuple):
+        raise ValueError(f"{key!r} is no list")
+    return tuple(found)
+
+
+def _object(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{what} holds no JSON object")
+    return value
+
+
+def _made(kind: type[T], value: Any, what: str = "") -> T:
+    """A dataclass from an object with its keys."""
+    row, inside = _object(value, what), f" of {what}" if what else ""
+    fields = {f.name: f for f in dataclasses.fields(cast("Any", kind))}
+    if unknown := [key for key in row if key not in fields]:
+        raise ValueError(f"the key {unknown[0]!r}{inside} is not known")
+    for name, known in fields.items():
+        if known.default is known.default_factory is dataclasses.MISSING:
+            _value(row, name, inside)
+    return kind(**row)
 
 
 class TaskSet(Sequence[Task]):
