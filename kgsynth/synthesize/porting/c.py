@@ -30,6 +30,8 @@ HELPERS = {
     "  return r != 0 && (r < 0) != (b < 0) ? r + b : r;\n}",
     "power": "static long power(long base, long exponent) {\n  long result = 1;\n  for (; exponent > 0; exponent--) {\n    result *= base;\n  }\n"
     "  return result;\n}",
+    "shift_left": "static long shift_left(long a, long bits) {\n  return a == 0 ? 0 : a << bits;\n}",
+    "shift_right": "static long shift_right(long a, long bits) {\n  return a >> (bits < 63 ? bits : 63);\n}",
     "smaller": "static long smaller(long a, long b) {\n  return a < b ? a : b;\n}",
     "larger": "static long larger(long a, long b) {\n  return a > b ? a : b;\n}",
     "bit_length": "static long bit_length(long a) {\n  long bits = 0;\n  for (; a != 0; a /= 2) {\n    bits++;\n  }\n  return bits;\n}",
@@ -48,7 +50,7 @@ class C(Writer):
         "auto break case char const continue default do double else enum extern float for goto if inline int long register restrict"
         " return short signed sizeof static struct switch typedef union unsigned void volatile while abs labs index rindex round exp"
         " log pow sqrt floor ceil div gamma y0 y1 yn j0 j1 jn remove rename time signal main out bool true false power mod smaller larger"
-        " random select read write link".split()
+        " random select read write link shift_left shift_right".split()
     )
 
     def function(self, name: str) -> str:
@@ -132,6 +134,8 @@ class C(Writer):
                 if not isinstance(right, ast.Constant):
                     raise CannotPort("a power whose exponent may be negative")
                 return self._helper("power", left, right)
+            case ast.LShift() | ast.RShift() if not (_is_small(right) and isinstance(left, ast.Name)):
+                return self._helper("shift_left" if isinstance(op, ast.LShift) else "shift_right", left, right)
         return self.arithmetic(op, left, right)
 
     def _decimal(self, node: ast.expr, strength: int) -> str:
@@ -318,6 +322,10 @@ def c_name(kind: Kind) -> str:
     if kind.name not in NAMES or kind == CHAR:
         raise CannotPort(f"a {kind.name} of C")
     return NAMES[kind.name]
+
+
+def _is_small(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int and 0 <= node.value < 32
 
 
 def _targets(node: ast.For) -> list[str]:
