@@ -16,7 +16,19 @@ from kgsynth.errors import ConfigError
 from kgsynth.sandbox import BACKENDS
 from trainer.model import ModelConfig, tiny
 
-KGSYNTH_TABLES = {"corpus", "web", "embed", "llm", "store", "grow", "sample", "synthesize", "feedback"}
+KGSYNTH_TABLES = {
+    "corpus",
+    "web",
+    "embed",
+    "llm",
+    "store",
+    "grow",
+    "sample",
+    "synthesize",
+    "validate",
+    "screen",
+    "feedback",
+}
 OPTIMIZERS, LOSSES = ("muon", "adamw"), ("k2.5", "dapo")
 # One KDA and one gated MLA layer, the second with experts. On a few hundred tasks two more layers cost 1.6 times the
 # time per step and learned no faster.
