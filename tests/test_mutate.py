@@ -28,11 +28,13 @@ from kgsynth.mutate import (
 )
 from kgsynth.mutate.inputs import fresh
 from kgsynth.mutate.numbers import plain
+from kgsynth.mutate.pictures import apart_by_pixels
 from kgsynth.sandbox import Sandbox
 from kgsynth.task import Task
 from kgsynth.verifiers import NEEDS_SANDBOX, verify
 from kgsynth.verifiers import REGISTRY as VERIFIERS
 from kgsynth.verifiers.function_tests import encode
+from kgsynth.verifiers.pictures.shown import can_render
 from tests.fair import load
 from tests.hackable import FUNCTION, of_case
 from tests.scoring import task
@@ -277,3 +279,27 @@ def test_a_world_that_is_spoilt_is_another_and_one_in_other_words_is_not(sandbox
     assert apart(config, spaced, sandbox) == ""
     other = Variant(answer=f"<answer>{script.replace('8080', '8081')}</answer>", how="another value")
     assert apart(config, other, sandbox) == "config.json is another"
+
+
+def _drawn(*shapes: str) -> str:
+    return f'<svg xmlns="http://www.w3.org/2000/svg" width="80" height="60">{"".join(shapes)}</svg>'
+
+
+DISC = '<circle cx="40" cy="30" r="20" fill="#2980b9"/>'
+WHITE = '<rect width="80" height="60" fill="#fff"/>'
+
+
+@pytest.mark.parametrize("params", [{}, {"alpha": True}, {"shift": 0}], ids=str)
+def test_pictures_are_told_apart_as_the_verifier_sees_them(params: dict[str, Any], sandbox: Sandbox) -> None:
+    """Over white; where transparency counts, over black too."""
+    if not can_render(sandbox):
+        pytest.skip("no Chromium (apt-get install chromium)")
+    known = {"format": "svg", "reference": {"source": _drawn(DISC)}, "width": 80, "height": 60, **params}
+    drawn = task("picture", known, _drawn(DISC))
+    told = {
+        how: bool(apart_by_pixels(drawn, Variant(answer=f"<answer>{_drawn(*shapes)}</answer>", how=how), sandbox))
+        for how, shapes in {"white": (WHITE, DISC), "same": (DISC,), "gone": ()}.items()
+    }
+    assert told == {"white": "alpha" in params, "same": False, "gone": True}
+    for how, shapes in {"white": (WHITE, DISC), "same": (DISC,)}.items():
+        assert (verify(f"<answer>{_drawn(*shapes)}</answer>", drawn, sandbox).score < 1) == told[how]

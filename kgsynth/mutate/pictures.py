@@ -157,14 +157,19 @@ def _cut(text: str, found: re.Match[str], other: str) -> str:
 
 def apart_by_pixels(task: Task, variant: Variant, sandbox: Sandbox) -> str:
     """How many pixels of two renderings differ plainly, and not only along lines as thin as the shift that the task allows."""
+    import numpy as np
     from scipy.ndimage import binary_erosion
+
+    from kgsynth.verifiers.pictures.distance import over
 
     ours, theirs = (_rendered(task, inside(reply), sandbox) for reply in (task.reference, variant.answer))
     if ours.shape != theirs.shape:
         return "its size is another"
-    differ = abs(ours.astype(int) - theirs.astype(int)).max(axis=2) > VISIBLE
+    backdrops = (1.0, 0.0) if task.verifier.params.get("alpha") else (1.0,)  # as the verifier sees them
+    off = np.max([abs(over(ours, b) - over(theirs, b)).max(axis=2) for b in backdrops], axis=0)
+    differ = off * 255 > VISIBLE
     shift = int(task.verifier.params.get("shift", SHIFT[task.verifier.params["format"]]))
-    solid = int(binary_erosion(differ, iterations=shift).sum())
+    solid = int((binary_erosion(differ, iterations=shift) if shift else differ).sum())
     return f"{int(differ.sum())} pixels are another, {differ.mean():.1%}" if solid >= LEAST else ""
 
 
