@@ -50,6 +50,19 @@ def test_files_named_in_the_docs_exist(path: Path) -> None:
     assert missing == []
 
 
+def test_the_architecture_names_every_module() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    modules = [path.name for path in (ROOT / "kgsynth").glob("*.py") if not path.stem.startswith("_")]
+    modules = [name for name in modules if not name.endswith("_cli.py")]
+    packages = [f"{path.parent.name}/" for path in (ROOT / "kgsynth").glob("*/__init__.py")]
+    assert [name for name in (*modules, *packages) if name not in text] == []
+
+
+def test_the_readme_and_its_notebooks_agree() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert [path.name for path in (ROOT / "notebooks").glob("*.ipynb") if f"notebooks/{path.name}" not in text] == []
+
+
 def test_the_readme_shows_every_command() -> None:
     text = (ROOT / "README.md").read_text()
     commands = next(action.choices for action in _parser()._actions if action.dest != "help" and action.choices)
