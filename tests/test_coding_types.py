@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +23,15 @@ from kgsynth.sandbox import ExecResult, Sandbox
 from kgsynth.sandbox.bubblewrap import Bubblewrap
 from kgsynth.store.embedded import EmbeddedStore
 from kgsynth.synthesize import Rejection, SynthesisEnv, draft, task_type
-from kgsynth.synthesize.bugs import bugs, judged, planted, stubs, telling
-from kgsynth.synthesize.library import functions_about, module_functions
+from kgsynth.synthesize.bugs import bugs, judged, planted, stubs, telling, try_bugs
+from kgsynth.synthesize.library import (
+    functions_about,
+    is_documented,
+    module_functions,
+    same_call,
+    says_too_little,
+    spare,
+)
 from kgsynth.synthesize.material import Material
 from kgsynth.synthesize.oracle import Trial, probe, trials_of
 from kgsynth.synthesize.ported import Ported, may_be_ported, ported, run_port
@@ -31,7 +40,7 @@ from kgsynth.synthesize.types.translate import languages
 from kgsynth.task import DIFFICULTIES, Task
 from kgsynth.validate import validate
 from kgsynth.verifiers import verify
-from kgsynth.verifiers.code.values import same
+from kgsynth.verifiers.code.values import decode, same
 from kgsynth.verifiers.function_tests import Call, function_tests, run_calls
 from kgsynth.web import Page
 from kgsynth.web.corpus import CorpusConfig, open_corpus
@@ -164,6 +173,45 @@ def test_the_hole_is_in_the_module_and_the_answer_is_not(tasks: list[Task], env:
         assert f"def {definition.name}(" in task.prompt
         assert answer.splitlines()[-1] not in prelude
         assert verify("<answer>pass</answer>", task, env.sandbox).score == 0
+
+
+def test_worked_calls_show_what_is_wanted_and_are_no_tests(tasks: list[Task], env: SynthesisEnv) -> None:
+    """Each of them holds for the reference, and the documentation is not all there is."""
+    asked = [t for t in tasks if t.type == "complete" or (t.type == "repair" and t.difficulty != "easy")]
+    assert asked
+    for task in asked:
+        name, params = task.verifier.params["name"], task.verifier.params
+        calls = re.findall(rf"^\* `{name}(\(.*\))` returns `(.*)`$", task.prompt, re.MULTILINE)
+        assert len(calls) >= 2, task.prompt
+        values = [
+            ast.literal_eval(call[:-1] + ",)" if call[-2] != "," else call) for call, _ in calls if "=" not in call
+        ]
+        trials = trials_of(
+            f"{params.get('prelude', '')}\n{inside(task.reference)}", name, [Call(args=v) for v in values], env.sandbox
+        )
+        assert [repr(decode(t.outcome.value)) for t in trials] == [value for call, value in calls if "=" not in call]
+        assert not {repr(v) for v in values} & {repr(tuple(decode(test["args"]))) for test in params["tests"]}
+
+
+def test_calls_of_the_kinds_of_the_tests_are_shown(sandbox: Sandbox) -> None:
+    """What `email.utils.unquote` says of itself does not settle what its tests want."""
+    (function,) = [f for f in module_functions("email.utils") if f.name == "unquote"]
+    known = try_bugs(probe(function, sandbox, 8), sandbox)
+    wrong = [w for w in known.wrong if w.caught_by]
+    chosen = telling(known.trials, wrong, (), 12)
+    shown = spare(known.trials, chosen, wrong, 3)
+    assert len(shown) == 3
+    assert not any(same_call(trial, known.trials[n]) for trial in shown for n in chosen)
+    assert any(trial.call.args[0] != decode(trial.outcome.value) for trial in shown)
+    assert not says_too_little([function], shown)
+    assert "says too little" in says_too_little([function], shown[:1])
+
+
+def test_what_is_said_to_be_like_another_is_not_documented() -> None:
+    (function,) = [f for f in module_functions("heapq") if f.name == "merge"] or module_functions("bisect")[:1]
+    assert is_documented(function)
+    assert not is_documented(replace(function, doc="Like textwrap.dedent, for lines that begin with white space."))
+    assert not is_documented(replace(function, doc="Same as the other function, but it takes no mapping at all."))
 
 
 def test_translations_are_graded_in_the_language_asked_for(tasks: list[Task], env: SynthesisEnv) -> None:

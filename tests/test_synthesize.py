@@ -33,6 +33,7 @@ from kgsynth.synthesize.types.implement import _always_echoed, _echoed, choose_t
 from kgsynth.synthesize.types.predict import _copied, near_misses, same_output
 from kgsynth.task import Task
 from kgsynth.validate import validate
+from kgsynth.validate.leak import leak
 from kgsynth.verifiers import verify
 from kgsynth.verifiers.code.values import encode
 from kgsynth.web.corpus import Corpus, CorpusConfig, open_corpus
@@ -161,6 +162,8 @@ def test_implement_prompts_specify_and_do_not_leak(tasks: list[Task]) -> None:
         tests = task.verifier.params["tests"]
         assert len(tests) >= 8
         assert len({repr(t.get("expect")) for t in tests}) >= 2
+        assert "For example:\n\n* `" in task.prompt
+        assert not leak(task)
 
 
 def test_predictions_are_what_python_prints(tasks: list[Task]) -> None:

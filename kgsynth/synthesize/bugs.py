@@ -56,6 +56,12 @@ class Judged:
         """Some calls tell, more than one, and some do not."""
         return LEAST_CAUGHT <= len(self.caught_by) < len(self.trials)
 
+    def on(self, numbers: Sequence[int]) -> Judged:
+        """The judgement on some of the trials, renumbered."""
+        place = {n: k for k, n in enumerate(numbers)}
+        caught = frozenset(place[n] for n in self.caught_by if n in place)
+        return Judged(self.source, tuple(self.trials[n] for n in numbers), caught)
+
 
 Change = tuple[str, ast.AST, Callable[[], None]]  # kind, the node that is changed, what changes it
 

@@ -12,14 +12,14 @@ import ast
 import asyncio
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from kgsynth.concept import Concept, Source, SourceSpan, content_id
-from kgsynth.synthesize.bugs import Tried, try_bugs
+from kgsynth.synthesize.bugs import Judged, Tried, telling, try_bugs
 from kgsynth.synthesize.env import SynthesisEnv
 from kgsynth.synthesize.material import Material, PageFunction
-from kgsynth.synthesize.oracle import Probe, no_oracle, probe
+from kgsynth.synthesize.oracle import Probe, Trial, called, ended, no_oracle, probe
 from kgsynth.synthesize.slice import CannotSlice, slice_function
 from kgsynth.synthesize.stdlib import IMPURE, LIBRARY, Function, dotted_name, module_of, shown_signature, source_path
 from kgsynth.verifiers.code.source import tree_of
@@ -41,6 +41,11 @@ OBJECTS = frozenset(
     " coro co func method parser reader writer match module spec loader sock conn request handler logger typ tp tree proxy"
     " instance descriptor owner context policy factory protocol transport executor ns namespace".split()
 )
+BY_ANOTHER = re.compile(
+    r"\s*(?:Like|Same as|Similar to|Equivalent to|See)\b"
+)  # what a function claims of another may be wrong
+SPEAKING = 12  # words of a documentation that may stand without calls
+LEAST_SHOWN = 2  # calls beside one of fewer words
 LEAST_NODES = 15  # of the syntax tree of a function's body: less is not worth asking for
 LEAST_DOC = 20  # characters
 NO_DOC = re.compile(
@@ -57,7 +62,7 @@ def functions_about(material: Material, env: SynthesisEnv, *, documented: bool =
 
 
 def is_documented(function: Function) -> bool:
-    return len(function.doc) >= LEAST_DOC and not NO_DOC.search(function.doc)
+    return len(function.doc) >= LEAST_DOC and not NO_DOC.search(function.doc) and not BY_ANOTHER.match(function.doc)
 
 
 async def probed(function: Function, env: SynthesisEnv) -> Probe:
@@ -78,6 +83,36 @@ async def tried(function: Function, env: SynthesisEnv) -> Tried:
 async def _tried(function: Function, env: SynthesisEnv) -> Tried:
     known = await probed(function, env)
     return Tried(probe=known) if known.fault else await asyncio.to_thread(try_bugs, known, env.sandbox)
+
+
+def spare(trials: Sequence[Trial], chosen: Sequence[int], wrong: Sequence[Judged], most: int) -> list[Trial]:
+    """Calls that may be shown: none of the chosen ones, and of their kinds, since they tell the same wrong sources."""
+    tests = [trials[n] for n in chosen]
+    free = [
+        n
+        for n, trial in enumerate(trials)
+        if trial.outcome.kind == "returned" and not any(same_call(trial, test) for test in tests)
+    ]
+    told = [source.on(free) for source in wrong if source.caught_by & set(chosen)]
+    return [trials[free[k]] for k in telling([trials[n] for n in free], told, (), most)]
+
+
+def same_call(a: Trial, b: Trial) -> bool:
+    """1 is 1.0 and True."""
+    return (tuple(a.call.args), dict(a.call.kwargs)) == (tuple(b.call.args), dict(b.call.kwargs))
+
+
+def worked(name: str, trials: Sequence[Trial]) -> str:
+    """The calls with their results, a line each."""
+    return "\n".join(f"* `{called(name, trial.call)}` {ended(trial, 's')}" for trial in trials)
+
+
+def says_too_little(functions: Sequence[Function], shown: Sequence[Trial]) -> str:
+    """Why what is shown does not settle what the functions do; "" when it does."""
+    thin = [f.dotted for f in functions if len(f.doc.split()) < SPEAKING]
+    if thin and len(shown) < LEAST_SHOWN:
+        return f"{thin[0]}: its documentation says too little, and {len(shown)} calls are left to show"
+    return ""
 
 
 def source_of(function: Function) -> str:

@@ -23,9 +23,19 @@ from kgsynth.sample import Sample
 from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.bugs import Judged, Tried, judged, telling
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject
-from kgsynth.synthesize.library import functions_about, module_functions, seeded, source_of, spans_of, tried
+from kgsynth.synthesize.library import (
+    functions_about,
+    module_functions,
+    says_too_little,
+    seeded,
+    source_of,
+    spans_of,
+    spare,
+    tried,
+    worked,
+)
 from kgsynth.synthesize.material import Material, PageFunction
-from kgsynth.synthesize.oracle import Trial, called, ended
+from kgsynth.synthesize.oracle import Trial
 from kgsynth.synthesize.stdlib import Function, source_path
 from kgsynth.task import DIFFICULTIES, Task, VerifierSpec
 from kgsynth.verifiers.code.source import tree_of
@@ -155,7 +165,7 @@ def _reached(wish: Wish, hole: Hole, known: Tried, env: SynthesisEnv) -> tuple[l
     if whole is None or none is None or whole.caught_by:
         return [], []
     reached = sorted(none.caught_by)
-    return reached, [_within(other, reached) for other in others if other]
+    return reached, [other.on(reached) for other in others if other]
 
 
 def _task(
@@ -170,12 +180,14 @@ def _task(
 ) -> Task | Rejection:
     pool = [known.trials[n] for n in reached]
     wrong = _wrong(wish, known, reached)
-    dull = [*nothing, *(_within(stub, reached) for stub in known.stubs)]
+    dull = [*nothing, *(stub.on(reached) for stub in known.stubs)]
     if not wrong:
         return reject(sample, "wrong", f"{wish.item.function.dotted}: no change of it that a call tells")
-    chosen = telling(pool, [*wrong, *dull], (), env.config.most_tests)
-    others = [n for n in range(len(pool)) if n not in chosen and pool[n].outcome.kind == "returned"]
-    examples = telling([pool[n] for n in others], [_within(w, others) for w in wrong], (), SHOWN[sample.difficulty])
+    shown = SHOWN[sample.difficulty]
+    chosen = telling(pool, [*wrong, *dull], (), min(env.config.most_tests, len(pool) - shown))
+    examples = spare(pool, chosen, wrong, shown)
+    if fault := says_too_little([wish.item.function], examples):
+        return reject(sample, "material", fault)
     caught = [judgement.source for judgement in wrong if judgement.caught_by & set(chosen)]
     if not all(stub.caught_by & set(chosen) for stub in dull) or not caught:
         return reject(
@@ -189,7 +201,7 @@ def _task(
         sample,
         env,
         concepts=[material.concept],
-        prompt=_prompt(sample, wish, hole, [pool[others[n]] for n in examples]),
+        prompt=_prompt(sample, wish, hole, examples),
         verifier=VerifierSpec(name="function_tests", params=params),
         reference=_reply(hole.original),
         wrong=[_reply(source) for source in (*caught[: WRONG - 3], *_nothing(wish), _import(wish))],
@@ -208,20 +220,13 @@ def _wrong(wish: Wish, known: Tried, reached: Sequence[int]) -> list[Judged]:
         tree = tree_of(bug.source)
         if judgement.caught_by and _without(tree, name) == rest:
             (mutant,) = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == name]
-            within = _within(judgement, reached)
+            within = judgement.on(reached)
             found.append(Judged(ast.unparse(mutant), within.trials, within.caught_by))
     return sorted(found, key=lambda judgement: len(judgement.caught_by))
 
 
 def _without(tree: ast.Module, name: str) -> list[str]:
     return [ast.unparse(n) for n in tree.body if not (isinstance(n, ast.FunctionDef) and n.name == name)]
-
-
-def _within(source: Judged, numbers: Sequence[int]) -> Judged:
-    """The judgement on some of the trials, renumbered."""
-    place = {n: k for k, n in enumerate(numbers)}
-    caught = frozenset(place[n] for n in source.caught_by if n in place)
-    return Judged(source.source, tuple(source.trials[n] for n in numbers), caught)
 
 
 def _nothing(wish: Wish) -> list[str]:
@@ -238,12 +243,12 @@ def _prompt(sample: Sample, wish: Wish, hole: Hole, examples: Sequence[Trial]) -
     file = "/".join(function.module.split("."))
     path = source_path(function.module)
     file += "/__init__.py" if path and path.name == "__init__.py" else ".py"
-    calls = "\n".join(f"* `{called(wish.entry.name, trial.call)}` {ended(trial, 's')}" for trial in examples)
+    told = f"When it is complete:\n\n{worked(wish.entry.name, examples)}\n\n" if examples else ""
     outlined = sample.difficulty == "hard" and "def " in hole.prelude
     bodies = " Of the other functions only the signatures are shown." if outlined else ""
     return (
         f"This is a part of the file `{file}` of Python's standard library, as far as it is needed. The body of "
-        f"`{function.name}` is missing.{bodies}\n\n```python\n{hole.shown}\n```\n\nWhen it is complete:\n\n{calls}\n\n"
+        f"`{function.name}` is missing.{bodies}\n\n```python\n{hole.shown}\n```\n\n{told}"
         f"Write the function `{function.name}`, and nothing else of the file, in <answer></answer>: it will be put into the "
         f"file in the place of the incomplete one. Do not import {function.module}."
     )

@@ -1,6 +1,7 @@
 """Implement tasks: write a documented standard-library function, or a chain of two, without their modules.
 
-Why the reward is unarguable: the specification is the functions' own documentation, and every hidden test is an output of
+Why the reward is unarguable: the specification is the functions' own documentation with two or three calls that are no
+tests but tell the same wrong versions (documentation of fewer than a dozen words is refused without them), and every hidden test is an output of
 the real functions, run in the sandbox. Only calls count whose result is the same in two processes, in any order, and from
 a second, pure-Python version (the reference); exceptions are tested only where the documentation names them. The modules
 themselves are forbidden imports, so that `from heapq import merge` earns nothing. Planted wrong answers are a constant,
@@ -24,7 +25,7 @@ from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.bugs import Judged, telling, try_bugs
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject, rng_of
 from kgsynth.synthesize.inputs import likely_kinds
-from kgsynth.synthesize.library import probed, span_of
+from kgsynth.synthesize.library import probed, says_too_little, span_of, spare, worked
 from kgsynth.synthesize.material import Material, PageFunction
 from kgsynth.synthesize.oracle import (
     CHAIN,
@@ -43,6 +44,8 @@ from kgsynth.verifiers.code.values import decode
 from kgsynth.verifiers.function_tests import expectation
 
 SECONDS = 5
+SHOWN = 3  # calls with their results in the prompt, at most; none of the tests
+HEADING = "For example:"
 MUTANTS = 4  # planted as wrong answers
 RAISING = 2  # tests that expect an exception, at most
 CHAINED = 3  # chains per function
@@ -146,20 +149,26 @@ async def _task(
 ) -> Task | Rejection:
     subject = known.subject
     known, wrong = await asyncio.to_thread(_sharpened, known, env)
-    most = env.config.most_tests
+    most = min(env.config.most_tests, max(env.config.least_tests, len(known.trials) - SHOWN))
     first = choose_tests(known.trials, most // 3, rng_of(sample, "tests"))
     chosen = telling(known.trials, wrong, (), most, first)
     if echoed := _always_echoed([known.trials[n] for n in chosen]):
         return reject(
             sample, "wrong", f"{subject.label}: returning argument {echoed[0] + 1} as it came passes every test"
         )
+    functions = [item.function for item in items]
+    examples = _fitting(
+        spare(known.trials, chosen, wrong, SHOWN), subject.name, env.config.max_prompt_chars - len(prompt)
+    )
+    if fault := says_too_little(functions, examples):
+        return reject(sample, "material", fault)
     tests = [expectation(known.trials[n].call, known.trials[n].outcome) for n in chosen]
     params = {"name": subject.name, "tests": tests, "forbidden": list(subject.forbidden), "seconds": SECONDS}
     return build_task(
         sample,
         env,
         concepts=concepts,
-        prompt=prompt,
+        prompt=_with_calls(prompt, subject.name, examples),
         verifier=VerifierSpec(name="function_tests", params=params),
         reference=_reply(subject.reference),
         wrong=[_reply(source) for source in wrong_sources(known, chosen)],
@@ -180,6 +189,20 @@ def _prompt(function: Function) -> str:
         f"Write the Python function {function.name}{function.signature}. It behaves like {function.dotted}:\n\n"
         f"{_doc(function)}\n\nDo not import {function.module}. Write the source in <answer></answer>."
     )
+
+
+def _with_calls(prompt: str, name: str, examples: Sequence[Trial]) -> str:
+    """The calls stand before the last paragraph, which says how to answer."""
+    told, _, ask = prompt.rpartition("\n\n")
+    return f"{told}\n\n{HEADING}\n\n{worked(name, examples)}\n\n{ask}" if examples else prompt
+
+
+def _fitting(examples: Sequence[Trial], name: str, room: int) -> list[Trial]:
+    """The shortest of the examples, as many as there is room for, in their order."""
+    kept = list(examples)
+    while kept and len(f"\n\n{HEADING}\n\n{worked(name, kept)}") > room:
+        kept.remove(max(kept, key=lambda trial: len(trial.key) + len(trial.result)))
+    return kept
 
 
 def _chain_prompt(inner: Function, outer: Function, call: str) -> str:

@@ -7,8 +7,8 @@ unchanged, a mend of one bug of two, the shown call as a special case, other bug
 of the original, which is forbidden.
 
     easy     one bug, and a call with what it should return and what it does
-    medium   one bug, and a call that goes wrong
-    hard     two bugs, no call
+    medium   one bug, a call that goes wrong, and two other calls with their right results
+    hard     two bugs, and three calls with their right results
 """
 
 from __future__ import annotations
@@ -22,7 +22,17 @@ from kgsynth.sample import Sample
 from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.bugs import Bug, Judged, Tried, judged, planted, telling
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject
-from kgsynth.synthesize.library import documented, functions_about, seeded, spans_of, tried
+from kgsynth.synthesize.library import (
+    documented,
+    functions_about,
+    same_call,
+    says_too_little,
+    seeded,
+    spans_of,
+    spare,
+    tried,
+    worked,
+)
 from kgsynth.synthesize.material import Material, PageFunction
 from kgsynth.synthesize.oracle import Trial, called, ended
 from kgsynth.task import DIFFICULTIES, Task, VerifierSpec
@@ -31,6 +41,7 @@ from kgsynth.verifiers.function_tests import expectation
 
 SECONDS = 5
 PER_FUNCTION = 3  # tasks, each with a bug of its own
+WORKED = {"easy": 0, "medium": 2, "hard": 3}  # calls with what the function returned before the bug
 PAIRS = 8  # of bugs, tried for a hard task
 WRONG = 8
 
@@ -117,13 +128,18 @@ def _task(
     subject, trials = known.probe.subject, known.trials
     wrong = [plant.shown, *plant.halves, *_others(known, plant)]
     shown = _example(plant.shown, trials) if sample.difficulty != "hard" else None
-    hidden = [n for n in range(len(trials)) if shown is None or not _same_call(trials[n], trials[shown])]
-    pool, seen = [trials[n] for n in hidden], [_without(source, hidden) for source in wrong]
-    chosen = telling(pool, seen, seen[: 1 + len(plant.halves)], env.config.most_tests)
+    hidden = [n for n in range(len(trials)) if shown is None or not same_call(trials[n], trials[shown])]
+    pool, seen = [trials[n] for n in hidden], [source.on(hidden) for source in wrong]
+    right = WORKED[sample.difficulty]
+    most = min(env.config.most_tests, max(env.config.least_tests, len(pool) - right))
+    chosen = telling(pool, seen, seen[: 1 + len(plant.halves)], most)
     caught = [judgement.source for judgement in seen if judgement.caught_by & set(chosen)]
     missed = {plant.shown.source, *(half.source for half in (*plant.halves, *known.stubs))} - set(caught)
     if missed or not seen[0].is_partial:
         return reject(sample, "wrong", f"{subject.label}: too few calls tell the bug, or an argument as it came")
+    examples = spare(pool, chosen, seen, right)
+    if right and (fault := says_too_little([item.function], examples)):
+        return reject(sample, "material", fault)
     tests = [expectation(pool[n].call, pool[n].outcome) for n in chosen]
     params = {"name": subject.name, "tests": tests, "forbidden": list(subject.forbidden), "seconds": SECONDS}
     special = [_special_case(plant.shown.source, subject.name, trials[shown])] if shown is not None else []
@@ -131,7 +147,7 @@ def _task(
         sample,
         env,
         concepts=[material.concept],
-        prompt=_prompt(sample, item, plant, trials, shown),
+        prompt=_prompt(sample, item, plant, trials, shown, examples),
         verifier=VerifierSpec(name="function_tests", params=params),
         reference=_reply(subject.reference),
         wrong=[_reply(s) for s in (*[caught[0], *special, *caught[1:]][: WRONG - 1], _import(item))],
@@ -162,25 +178,21 @@ def _example(buggy: Judged, trials: Sequence[Trial]) -> int:
     )
 
 
-def _same_call(a: Trial, b: Trial) -> bool:
-    """1 is 1.0 and True."""
-    return (tuple(a.call.args), dict(a.call.kwargs)) == (tuple(b.call.args), dict(b.call.kwargs))
-
-
-def _without(source: Judged, hidden: Sequence[int]) -> Judged:
-    """The judgement on the hidden trials alone, renumbered."""
-    number = {n: k for k, n in enumerate(hidden)}
-    caught = frozenset(number[n] for n in source.caught_by if n in number)
-    return Judged(source.source, tuple(source.trials[n] for n in hidden), caught)
-
-
-def _prompt(sample: Sample, item: PageFunction, plant: Plant, trials: Sequence[Trial], shown: int | None) -> str:
+def _prompt(
+    sample: Sample,
+    item: PageFunction,
+    plant: Plant,
+    trials: Sequence[Trial],
+    shown: int | None,
+    examples: Sequence[Trial],
+) -> str:
     function = item.function
     bug = "two bugs" if len(plant.kinds) > 1 else "one bug"
     told = _told(sample, function.name, plant.shown.trials[shown], trials[shown]) if shown is not None else ""
+    right = f"As it should be:\n\n{worked(function.name, examples)}\n\n" if examples else ""
     return (
         f"Below is `{function.name}` from Python's `{function.module}` module, with {bug} planted in it.\n\n"
-        f"```python\n{plant.shown.source}\n```\n\nIts documentation:\n\n{documented(function)}\n\n{told}"
+        f"```python\n{plant.shown.source}\n```\n\nIts documentation:\n\n{documented(function)}\n\n{told}{right}"
         f"Fix {'both bugs' if len(plant.kinds) > 1 else 'the bug'}. Write the complete corrected code in <answer></answer>. "
         f"Do not import {function.module}."
     )
