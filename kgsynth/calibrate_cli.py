@@ -34,7 +34,7 @@ The replies come from an OpenAI-compatible endpoint (--model, --base-url), or fr
 
   {"task": "t_1f3c...", "answer": "I think <answer>42</answer>", "tokens": 17}
 
-as `trainer replies` writes them. Every judged reply is kept in TASKS.attempts.jsonl: stopped or killed, the same command goes on, and
+as `trainer eval --replies` writes them. Every judged reply is kept in TASKS.attempts.jsonl: stopped or killed, the same command goes on, and
 pays no reply twice; more --attempts later add to those that are there.
 
 labels: unsolved (none right), hard (under 1/3), medium (under 2/3), easy, mastered (all right).

@@ -67,3 +67,15 @@ def test_the_readme_shows_every_command() -> None:
     text = (ROOT / "README.md").read_text()
     commands = next(action.choices for action in _parser()._actions if action.dest != "help" and action.choices)
     assert [name for name in commands if f"kgsynth {name}" not in text] == []
+
+
+def test_commands_of_the_trainer_that_are_named_exist() -> None:
+    pytest.importorskip("torch")
+    from trainer.cli import _parser as trainer_parser
+
+    known = next(action.choices for action in trainer_parser()._actions if action.dest != "help" and action.choices)
+    named = set[str]()
+    for path in [ROOT / "README.md", *DOCS, *(ROOT / "kgsynth").glob("*.py")]:
+        named |= set(re.findall(r"`trainer ([a-z]+)", path.read_text()))
+    assert named
+    assert named <= set(known)
