@@ -189,7 +189,11 @@ def _prompt(
     function = item.function
     bug = "two bugs" if len(plant.kinds) > 1 else "one bug"
     told = _told(sample, function.name, plant.shown.trials[shown], trials[shown]) if shown is not None else ""
-    right = f"As it should be:\n\n{worked(function.name, examples)}\n\n" if examples else ""
+    right = (
+        f"Without the bug{'s' if len(plant.kinds) > 1 else ''}:\n\n{worked(function.name, examples)}\n\n"
+        if examples
+        else ""
+    )
     return (
         f"Below is `{function.name}` from Python's `{function.module}` module, with {bug} planted in it.\n\n"
         f"```python\n{plant.shown.source}\n```\n\nIts documentation:\n\n{documented(function)}\n\n{told}{right}"
