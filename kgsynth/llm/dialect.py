@@ -18,7 +18,9 @@ SIMPLER = {"json_schema": "tools", "tools": "json_object", "json_object": "plain
 class Dialect:
     """Found by trying, remembered per reply type."""
 
-    format: str = "json_schema"  # then "tools" (a forced tool call), then "json_object", then "plain"; "any" for any text
+    format: str = (
+        "json_schema"  # then "tools" (a forced tool call), then "json_object", then "plain"; "any" for any text
+    )
     limit: str = "max_tokens"  # newer OpenAI models want "max_completion_tokens"
     temperature: bool = True
 
