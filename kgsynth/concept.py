@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -59,6 +60,12 @@ def _singular(word: str) -> str:
     if word.endswith(("sses", "xes", "ches", "shes", "zes")):
         return word[:-2]
     return word[:-1] if word.endswith("s") else word
+
+
+def allows(licences: Iterable[str], licence: str) -> bool:
+    """Whether a licence is among those allowed, which are names with `*`, in any case; none named: every licence is."""
+    named = [known.casefold() for known in licences]
+    return not named or any(fnmatchcase(licence.casefold(), known) for known in named)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any
 
-from kgsynth.concept import Source
+from kgsynth.concept import Source, allows
 from kgsynth.errors import ConfigError, LLMReplyError
 from kgsynth.llm import LLM
 from kgsynth.rephrase.chunks import Chunk, chunks
@@ -36,7 +35,7 @@ class RephraseConfig:
             )
 
     def allows(self, licence: str) -> bool:
-        return not self.licences or any(fnmatchcase(licence.casefold(), one.casefold()) for one in self.licences)
+        return allows(self.licences, licence)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,12 +11,12 @@ read each time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from kgsynth.concept import allows
 from kgsynth.embed import Embedder
 from kgsynth.errors import ConfigError
 from kgsynth.screen.benchmark import items_of
@@ -104,7 +104,7 @@ class Screen:
         refused = {
             licence: span.url
             for span, licence in zip(spans, task.provenance.licences, strict=False)
-            if not _allowed(licence, self.config.licences)
+            if not allows(self.config.licences, licence)
         }
         if not refused:
             return None
@@ -136,10 +136,6 @@ class Screen:
             message=f"asks what {twin.other.id} of {twin.other.where} asks: {twin.measure} {twin.value:.2f}",
             evidence=twin.evidence(),
         )
-
-
-def _allowed(licence: str, known: Sequence[str]) -> bool:
-    return not known or any(fnmatchcase(licence.casefold(), pattern.casefold()) for pattern in known)
 
 
 def _texts(task: Task) -> list[str]:

@@ -7,11 +7,10 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from kgsynth.concept import Concept, Edge, Source, SourceSpan, content_id, name_key
+from kgsynth.concept import Concept, Edge, Source, SourceSpan, allows, content_id, name_key
 from kgsynth.embed import Embedder
 from kgsynth.errors import ConfigError
 from kgsynth.graph import ConceptGraph
@@ -66,7 +65,7 @@ class DraftConfig:
             )
 
     def allows(self, licence: str) -> bool:
-        return not self.licences or any(fnmatchcase(licence.casefold(), known.casefold()) for known in self.licences)
+        return allows(self.licences, licence)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,15 +8,20 @@ topics that lie side by side below one concept. Everything depends on the graph 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import TypeVar
 
 from kgsynth.concept import Concept, SourceSpan, content_id, name_key
 from kgsynth.retrieve import is_about
+from kgsynth.sample import Sample
 from kgsynth.synthesize.env import SynthesisEnv
 from kgsynth.synthesize.material import Material
 from kgsynth.web import Definition, Hit, Page
+
+Shown = TypeVar("Shown")
 
 FEWEST = 4  # values of a series
 LABEL_CHARS = 24
@@ -199,6 +204,22 @@ def turn(concept: Concept, env: SynthesisEnv) -> tuple[int, int]:
     parents = env.graph.parents(concept)
     group = [c.id for c in env.graph.children(parents[0])] if parents else [concept.id]
     return group.index(concept.id), len(group)
+
+
+def in_turns(found: Iterable[Shown], kind: Callable[[Shown], Hashable]) -> list[Shown]:
+    """The first of each kind, then the second of each, and so on; otherwise in the order in which they come."""
+    turns = Counter[Hashable]()
+    ranked = []
+    for one in found:
+        turns[kind(one)] += 1
+        ranked.append((turns[kind(one)], one))
+    return [one for _, one in sorted(ranked, key=lambda pair: pair[0])]
+
+
+def whose_turn(found: Sequence[Shown], sample: Sample, env: SynthesisEnv) -> Shown:
+    """The one that a sample asks for. Siblings share what can be drawn of them, so that each begins at another one."""
+    rank, many = turn(env.graph[sample.concept], env) if sample.scope == "siblings" else (0, 1)
+    return found[(sample.variant * many + rank) % len(found)]
 
 
 def around(concept: Concept, group: Sequence[Concept], size: int) -> list[Concept]:

@@ -10,7 +10,6 @@ is legible and no two touch. The prompt has the title and the question, never th
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from itertools import chain, islice
 
@@ -18,7 +17,7 @@ from kgsynth.concept import content_id
 from kgsynth.sample import Sample
 from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.drawing.asked import Question
-from kgsynth.synthesize.drawing.figures import turn
+from kgsynth.synthesize.drawing.figures import in_turns, whose_turn
 from kgsynth.synthesize.drawing.views import View, views
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject
 from kgsynth.synthesize.material import Material
@@ -40,8 +39,7 @@ async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task |
     asked = _varied(list(_askable(sample.scope, sample.difficulty, material, env)), sample.seed)
     if not asked:
         return reject(sample, "material", f"no picture about {material.concept.name!r} answers such a question")
-    rank, many = turn(material.concept, env) if sample.scope == "siblings" else (0, 1)  # siblings share their pictures
-    view, question = asked[(sample.variant * many + rank) % len(asked)]
+    view, question = whose_turn(asked, sample, env)
     return build_task(
         sample,
         env,
@@ -84,14 +82,7 @@ def _is_a_guess(question: Question) -> bool:
 def _varied(asked: list[Asked], seed: int) -> list[Asked]:
     """In an order in which pictures and kinds of questions take turns, seeded."""
     asked = sorted(asked, key=lambda a: content_id("chart", str(seed), a[0].shown, a[1].text))
-    for group in (lambda a: (a[0].shown, a[1].kind), lambda a: a[0].shown):
-        turns: Counter[object] = Counter()
-        turn_of = {}
-        for item in asked:
-            turns[group(item)] += 1
-            turn_of[id(item)] = turns[group(item)]
-        asked.sort(key=lambda item: turn_of[id(item)])
-    return asked
+    return in_turns(in_turns(asked, lambda a: (a[0].shown, a[1].kind)), lambda a: a[0].shown)
 
 
 register(

@@ -9,7 +9,6 @@ pages or edges of the graph.
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import chain, islice
 
 from kgsynth.concept import content_id
@@ -17,7 +16,7 @@ from kgsynth.sample import Sample
 from kgsynth.synthesize import TaskType, register
 from kgsynth.synthesize.drawing.canvas import WHITE, Picture
 from kgsynth.synthesize.drawing.drawings import Drawing, drawings
-from kgsynth.synthesize.drawing.figures import turn
+from kgsynth.synthesize.drawing.figures import in_turns, whose_turn
 from kgsynth.synthesize.drawing.spoiled import spoiled
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject, rng_of
 from kgsynth.synthesize.material import Material
@@ -44,21 +43,9 @@ async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task |
     found = [d for d in drawings(sample.scope, sample.difficulty, material, env) if len(d.picture.svg) <= MOST_CHARS]
     if not found:
         return reject(sample, "material", f"nothing about {material.concept.name!r} can be drawn")
-    found = _varied(found, sample.seed)
-    rank, many = turn(material.concept, env) if sample.scope == "siblings" else (0, 1)  # siblings share their pictures
-    return _task(sample, env, found[(sample.variant * many + rank) % len(found)])
-
-
-def _varied(found: list[Drawing], seed: int) -> list[Drawing]:
-    """In an order in which kinds of pictures, told by their layout, take turns; seeded."""
-    found = sorted(found, key=lambda d: content_id("draw", str(seed), d.picture.svg))
-    turns: Counter[str] = Counter()
-    turn_of = {}
-    for drawing in found:
-        kind = drawing.layout[:40]
-        turns[kind] += 1
-        turn_of[id(drawing)] = turns[kind]
-    return sorted(found, key=lambda d: turn_of[id(d)])
+    found.sort(key=lambda d: content_id("draw", str(sample.seed), d.picture.svg))
+    found = in_turns(found, lambda d: d.layout[:40])
+    return _task(sample, env, whose_turn(found, sample, env))
 
 
 def _task(sample: Sample, env: SynthesisEnv, drawing: Drawing) -> Task | Rejection:

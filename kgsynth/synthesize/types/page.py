@@ -8,13 +8,12 @@ that cannot be seen to the pixel; texts and their arrangement stand in the pictu
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import chain, islice
 
 from kgsynth.concept import content_id
 from kgsynth.sample import Sample
 from kgsynth.synthesize import TaskType, register
-from kgsynth.synthesize.drawing.figures import turn
+from kgsynth.synthesize.drawing.figures import in_turns, whose_turn
 from kgsynth.synthesize.drawing.webpages import WIDTH, WebPage, pages
 from kgsynth.synthesize.env import Rejection, SynthesisEnv, answered, build_task, reject, rng_of
 from kgsynth.synthesize.material import Material
@@ -36,22 +35,12 @@ def capacity(material: Material, env: SynthesisEnv) -> int:
 async def draft(sample: Sample, material: Material, env: SynthesisEnv) -> Task | Rejection:
     if not can_render(env.sandbox):
         return reject(sample, "material", f"there is no Chromium to render pages with; {INSTALL}")
-    found = _varied(list(pages(sample.scope, sample.difficulty, material, env)), sample.seed)
+    found = list(pages(sample.scope, sample.difficulty, material, env))
+    found.sort(key=lambda page: content_id("page", str(sample.seed), page.html))
+    found = in_turns(found, lambda page: page.layout)
     if not found:
         return reject(sample, "material", f"no text about {material.concept.name!r} fits a page")
-    rank, many = turn(material.concept, env) if sample.scope == "siblings" else (0, 1)  # siblings share their pages
-    return _task(sample, env, found[(sample.variant * many + rank) % len(found)])
-
-
-def _varied(found: list[WebPage], seed: int) -> list[WebPage]:
-    """In an order in which kinds of pages take turns, seeded."""
-    found = sorted(found, key=lambda page: content_id("page", str(seed), page.html))
-    turns: Counter[str] = Counter()
-    turn_of = {}
-    for page in found:
-        turns[page.layout] += 1
-        turn_of[id(page)] = turns[page.layout]
-    return sorted(found, key=lambda page: turn_of[id(page)])
+    return _task(sample, env, whose_turn(found, sample, env))
 
 
 def _task(sample: Sample, env: SynthesisEnv, page: WebPage) -> Task | Rejection:
