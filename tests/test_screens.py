@@ -9,16 +9,16 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from benchmarks.contamination import COPIES, NUMBER
 from kgsynth.cli import main
 from kgsynth.concept import SourceSpan
 from kgsynth.embed import HashingEmbedder
 from kgsynth.errors import ConfigError, DuplicateError, TaskError
-from kgsynth.rephrase.rules import reworded
 from kgsynth.screen import Finding, Screen, ScreenConfig
 from kgsynth.screen.benchmark import items_of
 from kgsynth.screen.text import numberless
@@ -133,26 +133,6 @@ def screened(pool: list[Task]) -> tuple[list[Task], list[tuple[Task, Finding]]]:
 
 
 # contamination: acceptance 4
-
-NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.]\d)")
-
-
-def _reordered(text: str, rng: random.Random) -> str:
-    parts = re.split(r"\n+|(?<=[.?!])\s+(?=[A-Z])", text)
-    rng.shuffle(parts)
-    return "\n".join(parts)
-
-
-def _renumbered(text: str, rng: random.Random) -> str:
-    return NUMBER.sub(lambda m: str(int(m[0]) + rng.randint(1, 60)), text)
-
-
-COPIES: dict[str, Callable[[str, random.Random], str]] = {
-    "verbatim": lambda text, rng: text,
-    "reordered": _reordered,
-    "renumbered": _renumbered,
-    "paraphrased": lambda text, rng: reworded(text, seed=rng.randrange(99)),
-}
 
 
 def test_planted_copies_are_found_and_honest_tasks_are_not(screened: tuple[list[Task], list], tmp_path: Path) -> None:
