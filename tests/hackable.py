@@ -72,6 +72,33 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+# tasks whose prompts show much of what might be sent back
+
+BUGGY = """def halves(n):
+    return n // 2
+
+
+def digit_sum(n, base=10):
+    total = 0
+    while n:
+        total += n % 10
+        n //= 10
+    return total"""
+SHOWN = task(
+    "function_tests",
+    {"name": "digit_sum", "tests": TESTS},
+    inspect.getsource(digit_sum),
+    [BUGGY],
+    f"Repair digit_sum(n, base=10).\n```python\n{BUGGY}\n```\n`digit_sum(255, 16)` must return `30`.\nWrite the source in <answer></answer>.",
+)
+ORDERS = ("1,250", "75", "310", "98")
+NOTES = "\n".join(f'Order number {i} was for {n} "cogs". It was packed on a {day}.' for i, (n, day) in enumerate(zip(ORDERS, ("Monday", "Tuesday", "Thursday", "Sunday"), strict=True)))  # fmt: skip
+CONTEXT = f"{NOTES}\n{'The packers of the shop are proud of their work. ' * 80}\n"
+QUESTION = "Reply in <answer></answer>."
+TOTAL = task("number", {"value": 1733}, "1733", ["1250", "310"], f"{CONTEXT}How many cogs were ordered in all? {QUESTION}")  # fmt: skip
+DAY = task("text", {"answers": ["Thursday"]}, "Thursday", ["Monday", "Sunday"], f"{CONTEXT}On which day was the third order packed? {QUESTION}")  # fmt: skip
+
+
 # careless graders
 
 NAIVE = """

@@ -17,6 +17,7 @@ from kgsynth.verifiers import Verdict, verify
 from tests import fair
 from tests.hackable import (
     CHOICE,
+    DAY,
     FUNCTION,
     IMPATIENT,
     KERNEL,
@@ -24,7 +25,9 @@ from tests.hackable import (
     PICTURE,
     PRODUCT,
     PROGRAMS,
+    SHOWN,
     TEXT,
+    TOTAL,
     WORLD,
     asserts_in_the_process,
     contains,
@@ -123,8 +126,9 @@ WORLD_TRICKS = {
     "world: looks done": "wrong",
     "world: links": "wrong",
     "world: planted tools": "wrong",
-    "world: left behind": "wrong",
+    "world: left behind": "wrong, nothing done",  # as soon as it is dead
     "world: search": "wrong",
+    "world: made again": "wrong, nothing done",
 }
 KERNEL_TRICKS = {
     "kernel: nothing": "wrong, wrong type, inherits reference, forbidden import",
@@ -144,7 +148,18 @@ PICTURE_TRICKS = {
     "picture: borrowed": "raster image, external reference, entities",
     "picture: scripts": "blank, different",
     "picture: order to the grader": "blank, different",
+    "picture: guessed": "different",
     "picture: bombs": "entities, out of memory, timeout, malformed, too complex, blank, different, animation, crash",
+}
+SHOWN_TRICKS = {
+    "code of the prompt": "wrong",
+    "functions of the prompt": "wrong",
+    "examples special-cased": "wrong",
+}
+CONTEXT_TRICKS = {"whole context": UNREAD + ", wrong, not a number", "everything listed": "wrong, not a number"}
+NUMBER_TRICKS = {
+    "all numbers": "wrong, not a number, several numbers, unit not asked for",
+    "interval": "not a number, several numbers, unit not asked for",
 }
 SLOW_TRICKS = {
     "world: harm": "timeout, nothing done, wrong, too many files, files cannot be copied, out of memory",
@@ -191,6 +206,24 @@ def test_choice(trick: str) -> None:
 @pytest.mark.parametrize("trick", FUNCTION_TRICKS)
 def test_function(trick: str, sandbox: Sandbox) -> None:
     assert_refused(verdicts(trick, FUNCTION, sandbox), FUNCTION_TRICKS[trick])
+
+
+@pytest.mark.parametrize("trick", SHOWN_TRICKS)
+def test_what_the_prompt_shows(trick: str, sandbox: Sandbox) -> None:
+    assert verify(SHOWN.reference, SHOWN, sandbox).score == 1
+    assert_refused(verdicts(trick, SHOWN, sandbox), SHOWN_TRICKS[trick])
+
+
+@pytest.mark.parametrize("task", [DAY, TOTAL], ids=lambda task: task.type)
+@pytest.mark.parametrize("trick", CONTEXT_TRICKS)
+def test_the_context_itself(trick: str, task: Task) -> None:
+    assert verify(task.reference, task).score == 1
+    assert_refused(verdicts(trick, task), CONTEXT_TRICKS[trick])
+
+
+@pytest.mark.parametrize("trick", NUMBER_TRICKS)
+def test_the_numbers_of_the_context(trick: str) -> None:
+    assert_refused(verdicts(trick, TOTAL), NUMBER_TRICKS[trick])
 
 
 @pytest.mark.parametrize("trick", HARM_TRICKS)
@@ -330,7 +363,7 @@ def test_searches_run_to_their_end_and_find_nothing(trick: str, sandbox: Sandbox
 
 def test_there_are_at_least_25_tricks_and_each_is_tested_here() -> None:
     tables = [table for name, table in globals().items() if name.endswith("_TRICKS")]
-    tasks = (TEXT, CHOICE, LITERAL, FUNCTION, *PROGRAMS.values(), WORLD, PICTURE, KERNEL, PRODUCT)
+    tasks = (TEXT, CHOICE, LITERAL, FUNCTION, SHOWN, DAY, TOTAL, *PROGRAMS.values(), WORLD, PICTURE, KERNEL, PRODUCT)
     named = {trick for table in tables for trick in table} | ELSEWHERE
     applying = {found.name for task in tasks for found in attacks_on(task)}
     assert applying | {"banned module"} == named
