@@ -151,6 +151,27 @@ def test_random_operations_do_what_the_naive_model_does(url: str, fresh: Callabl
     run()
 
 
+N0, N6 = NAMES[0].id, NAMES[6].id
+FOUND_ONCE: dict[str, list[Step]] = {
+    "removed, then added and folded in one operation": [
+        Change(concepts=(NAMES[0], NAMES[6])),
+        Change(remove=(N6,)),
+        Change(concepts=(NAMES[6],), merges=((N0, N6),)),
+        ("undo", 1),
+        ("undo", 2),
+        ("undo", 1),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", FOUND_ONCE)
+def test_what_random_operations_found_once(case: str, fresh: Callable[[], GraphStore]) -> None:
+    store = fresh()
+    play(store, FOUND_ONCE[case])
+    check(store)
+    undo_all(store)
+
+
 def test_every_operation_can_be_undone_by_following_the_advice(url: str, fresh: Callable[[], GraphStore]) -> None:
     """And what was undone on the way can be done again, which gives the graph as it was."""
 
