@@ -42,6 +42,11 @@ WAYS_OUT = {
     "getattr": "import torch\nos = getattr(torch, 'os')\n",
     "getattr starred": "import torch\nos = getattr(*(torch, 'o' + 's'))\n",
     "getattr elsewhere": "import torch\ng = getattr\nos = g(torch, 'o' + 's')\n",
+    "inner, by another name": "import torch as t\nfind = t.hub\n",
+    "inner, by a second name": "import torch\nt = torch\ninner = t._dynamo\n",
+    "inner, by a long way": "import torch.nn as nn\nfind = nn.modules.torch.hub\n",
+    "inner, with all": "from torch import *\nfind = hub\n",
+    "traced": "import torch\nsympy = torch.fx.experimental.symbolic_shapes.sympy\n",
     "pattern": "import torch\nmatch torch:\n    case object(os=found):\n        pass\n",
 }
 

@@ -22,7 +22,7 @@ INNER = {
     "library", "_C", "_ops", "_dynamo", "_inductor", "hub", "load", "save", "multiprocessing", "distributed", "package",
     "overrides", "profiler", "serialization", "storage", "futures", "classes", "cpp_extension", "from_file",
     "set_num_threads", "set_num_interop_threads", "set_flush_denormal", "set_default_dtype", "set_default_device",
-    "set_default_tensor_type", "tensorboard",
+    "set_default_tensor_type", "tensorboard", "fx",
 }  # fmt: skip
 # Attributes without a use in a kernel: what knows a tensor by its memory, delays work, or makes clocks.
 ODD = {
@@ -32,7 +32,7 @@ ODD = {
 }  # fmt: skip
 # Other modules as attributes of those that are allowed (torch.os, enum.bltns): they lead to the whole interpreter.
 STRANGERS = set(sys.stdlib_module_names) | {
-    "bltns", "copymodule", "mp", "np", "python_multiprocessing", "reducer", "reduction", "stdlib_re", "torchgen",
+    "bltns", "copymodule", "mp", "np", "python_multiprocessing", "reducer", "reduction", "stdlib_re", "sympy", "torchgen",
 }  # fmt: skip
 # Of these, words that tensors and classes use as well: refused of a module only, and not of torch and its operators.
 WORDS = {
@@ -68,11 +68,12 @@ def screen(source: str, name: str, *, imports: Iterable[str] = (), banned: bool 
         return "syntax error", str(error)[:80]
     nodes = list(ast.walk(tree))
     modules = {bound for node in nodes for bound in _modules(node)}
+    ours = _of_torch(nodes)
     allowed = IMPORTS | set(imports)
     odd = ODD | REFLECTIVE | (ESCAPES if banned else set())
     strangers = STRANGERS - allowed
     for node in nodes:
-        found = _forbidden(node, allowed, odd, modules) or _strange(node, odd, strangers, modules)
+        found = _forbidden(node, allowed, odd, modules, ours) or _strange(node, odd, strangers, modules)
         if found := found or _evasive(node, nodes):
             return found[0], f"{found[1]} in line {getattr(node, 'lineno', 0)}"
     if not any(bound == name for node in nodes for bound in _binds(node)):
@@ -80,18 +81,20 @@ def screen(source: str, name: str, *, imports: Iterable[str] = (), banned: bool 
     return _empty(nodes, name)
 
 
-def _forbidden(node: ast.AST, allowed: set[str], odd: set[str], modules: set[str]) -> tuple[str, str] | None:
+def _forbidden(
+    node: ast.AST, allowed: set[str], odd: set[str], modules: set[str], ours: set[str]
+) -> tuple[str, str] | None:
     match node:
         case ast.Import(names=aliases):
             return _first("forbidden import", (a.name for a in aliases if not _may(a.name, allowed)))
         case ast.ImportFrom(module=module, names=aliases, level=level):
             names = (f"{module}.{alias.name}" for alias in aliases)
-            return _first("forbidden import", (n for n in names if level or not _may(n, allowed)))
+            return _first("forbidden import", (n for n in names if level or n == "torch.*" or not _may(n, allowed)))
         case ast.Attribute(attr=attr) | ast.Name(id=attr) if attr in LOWERED:
             return "precision downgrade", attr
         case ast.Attribute(ctx=ast.Store() | ast.Del()) if _root(node) in modules:
             return "patched module", ast.unparse(node)[:60]
-        case ast.Attribute(attr=attr) if attr in odd or (_root(node) in modules and _is_inner(node)):
+        case ast.Attribute(attr=attr) if attr in odd or _is_inner(node, ours):
             return "forbidden name", attr
         case ast.Name(id=attr) if attr in CALLS or attr in odd:
             return "forbidden name", attr
@@ -166,10 +169,24 @@ def _may(module: str, allowed: set[str]) -> bool:
     return own and (parts[0] != "torch" or INNER.isdisjoint(parts)) and not any(p.startswith("_") for p in parts[1:])
 
 
-def _is_inner(node: ast.Attribute) -> bool:
-    """torch.something that no kernel needs, or torch._something; tl.load is another thing."""
-    path = ast.unparse(node).split(".")
-    return path[0] == "torch" and (node.attr in INNER or (node.attr.startswith("_") and not node.attr.endswith("_")))
+def _is_inner(node: ast.Attribute, ours: set[str]) -> bool:
+    """torch.something that no kernel needs, or torch._something, under any name of torch; tl.load is another thing."""
+    odd = node.attr in INNER or (node.attr.startswith("_") and not node.attr.endswith("_"))
+    return odd and not ours.isdisjoint(ast.unparse(node.value).split("."))
+
+
+def _of_torch(nodes: list[ast.AST]) -> set[str]:
+    """Names of torch and of what is in it: those that imports bind, and other names of these."""
+    ours = {"torch"}
+    for node in nodes:
+        match node:
+            case ast.Import(names=aliases):
+                ours |= {alias.asname for alias in aliases if alias.asname and alias.name.split(".")[0] == "torch"}
+            case ast.ImportFrom(module=str(module), names=aliases) if module.split(".")[0] == "torch":
+                ours |= {alias.asname or alias.name for alias in aliases}
+            case ast.Assign(value=ast.Name() | ast.Attribute() as value, targets=[ast.Name(id=name)]):
+                ours |= {name} if _root(value) in ours else set()
+    return ours
 
 
 def _is_plain(node: ast.AST, odd: set[str]) -> bool:
