@@ -110,7 +110,7 @@ def softmax(x):
         seen[key] = torch.softmax(x, -1)
     return seen[key].clone()
 """
-    params = {**SOFTMAX_TASK, "sizes": [{"N": 4, "D": 64}]}
+    params = {**SOFTMAX_TASK, "sizes": [{"N": 4, "D": 64}] * 8}  # memory is used again, but not by each call
     assert unscreened(source, params, sandbox).reason == "wrong"
 
 

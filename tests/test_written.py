@@ -227,5 +227,5 @@ def test_pages_under_another_licence_give_no_task(tmp_path: Path) -> None:
 
 
 def test_without_a_model_nothing_can_be_planned(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="material"):
+    with pytest.raises(ConfigError, match="offline"):
         made(tmp_path, Model({}), 'llm.kind="offline"')
