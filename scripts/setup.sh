@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 what=${1:-demo}
 case $what in
   demo) extras=all packages="bubblewrap" optional="" ;;
-  test) extras=dev packages="bubblewrap gcc libc6-dev" optional="runsc nodejs fonts-dejavu-core fonts-liberation sqlite3-doc postgresql-doc-15 python3.11-doc dict-foldoc chromium maven default-jdk-headless wordnet-base" ;;
+  test) extras=dev packages="bubblewrap gcc libc6-dev" optional="runsc nodejs fonts-dejavu-core fonts-liberation sqlite3-doc postgresql-doc-15 python3.11-doc dict-foldoc chromium chromium-headless-shell maven default-jdk-headless wordnet-base" ;;
   *) echo "usage: scripts/setup.sh [demo|test]" >&2; exit 2 ;;
 esac
 
