@@ -34,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "dedup": BASE | {"store", "graph", "embed", "llm", "nearest"},
     "verifiers": BASE | {"task", "sandbox"},
     "threads": set(),
-    "attack": BASE | {"task", "verifiers", "sandbox", "threads"},
+    "attack": BASE | {"task", "verifiers", "sandbox", "validate", "threads"},
     "mutate": BASE | {"task", "verifiers", "sandbox"},
     "validate": BASE | {"task", "verifiers", "sandbox", "mutate"},
     "audit": BASE | {"task", "verifiers", "sandbox", "validate", "mutate", "threads"},

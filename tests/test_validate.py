@@ -394,6 +394,15 @@ def test_tests_that_need_no_solution(task: Task, told: str, sandbox: Sandbox) ->
     assert told in str(error)
 
 
+def test_a_function_that_the_prompt_shows_is_no_solution(sandbox: Sandbox) -> None:
+    """Of a wrapper that only calls what stands above it."""
+    shown = "Complete the file.\n```python\ndef double(n):\n    return n + n\n\ndef f(n):\n    ...\n```"
+    wrapper = replace(TWICE, prompt=shown, reference=tagged("def f(n):\n    return n * 2"))
+    error = refused(wrapper, sandbox)
+    assert error.check == "trivial"
+    assert "double" in str(error)
+
+
 def test_a_tolerance_within_which_a_common_guess_is_right() -> None:
     wide = replace(NUMBER, verifier=VerifierSpec(name="number", params={"value": "1.5", "absolute": 0.6}))
     error = refused(replace(wide, reference=tagged("1.5"), wrong=(tagged("7"),), prompt="How often?"))

@@ -12,30 +12,16 @@ from kgsynth.attack import attack, tagged, untagged, verified_by
 from kgsynth.attack.functions import calls_python, name_of
 from kgsynth.attack.pictures import PICTURE, drawing, is_svg
 from kgsynth.task import Task
+from kgsynth.validate.trivial import blocks, borrowed, functions
 from kgsynth.verifiers.answer import MAX_LENGTH
-from kgsynth.verifiers.code.source import parse, tree_of
+from kgsynth.verifiers.code.source import parse
 
 WRITTEN = verified_by("function_tests", "properties", "programs", "world", "picture")
 ANSWERED = verified_by("text", "choice", "literal", "number", "span", "listed", "json_schema", "mathematics")
 NUMBERS = verified_by("number", "mathematics", "listed")
-FENCED = re.compile(r"```[\w+-]*\n(.*?)```", re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?![\w.])")
 LONG = 3000  # characters of a prompt that has a context
-MOST = 6  # code blocks
 ROOM = MAX_LENGTH - 1000
-
-
-def blocks(task: Task) -> list[str]:
-    """The code blocks of a prompt."""
-    return [block.strip("\n") for block in FENCED.findall(task.prompt)][:MOST]
-
-
-def functions(source: str) -> list[str]:
-    """The functions that a Python source defines."""
-    try:
-        return [node.name for node in tree_of(source).body if isinstance(node, ast.FunctionDef)]
-    except ValueError:
-        return []
 
 
 @attack("code of the prompt", "the code that the prompt shows, unchanged: the buggy version, the original language, the incomplete file", applies=WRITTEN)  # fmt: skip
@@ -48,11 +34,7 @@ def code_of_the_prompt(task: Task, rng: random.Random) -> Iterator[str]:
 
 @attack("functions of the prompt", "another function that the prompt shows, under the name that is asked for", applies=calls_python)  # fmt: skip
 def functions_of_the_prompt(task: Task, rng: random.Random) -> Iterator[str]:
-    name = name_of(task)
-    for block in blocks(task):
-        for other in functions(block)[:MOST]:
-            if other != name:
-                yield tagged(f"\n{block}\n\n\ndef {name}(*args, **kwargs):\n    return {other}(*args, **kwargs)\n")
+    yield from borrowed(task)
 
 
 @attack("examples special-cased", "the code of the prompt, with the examples that it shows looked up in a table", source="agentpostmortem APM-0007", number=18, applies=calls_python)  # fmt: skip

@@ -38,6 +38,7 @@ PRESUPPOSES_ORDER = re.compile(r"\b(?:sorted|heap|in order)\b", re.IGNORECASE)
 PRESUPPOSES_NUMBERS = re.compile(r"\b(?:numeric|numbers?|real-valued)\b", re.IGNORECASE)
 LOOSE = re.compile(r"\b(?:estimate|arbitrary|implementation[- ]\w+|platform)\b", re.IGNORECASE)
 CALLABLES = frozenset("function func fn f callback mycmp key predicate factory wrapper wrapped dfunc obj".split())
+CLOCK = re.compile(r"\b(?:utcnow|now|today|time_ns|monotonic|perf_counter|localtime|gmtime|ctime|mktime|time\.time)\(")
 IDENTITY = frozenset({"operator.is_", "operator.is_not"})  # which equal values are one object is not documented
 
 
@@ -224,6 +225,8 @@ def no_oracle(function: Function) -> str:
     """Why a function cannot be tested by its values, as far as that can be told without running it; or empty."""
     if function.dotted in IDENTITY or CALLABLES & set(required(function.arguments)):
         return f"{function.dotted} takes functions, or tells objects apart: no values to test it on"
+    if function.slice and CLOCK.search(function.slice.source):
+        return f"{function.dotted} looks at the clock: a change of it may be told today and not tomorrow"
     if loose := LOOSE.search(function.doc):
         return f"{function.dotted} is documented loosely ({loose.group()!r}): several results would be right"
     return ""

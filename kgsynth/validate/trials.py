@@ -11,7 +11,7 @@ from kgsynth.task import Task
 from kgsynth.validate.answers import ambiguity
 from kgsynth.validate.form import fault
 from kgsynth.validate.leak import leak
-from kgsynth.validate.trivial import guesses, needs_no_solution
+from kgsynth.validate.trivial import borrowed, guesses, needs_no_solution
 from kgsynth.verifiers import Verdict, verify
 from kgsynth.verifiers.answer import CLOSE, OPEN, extract
 
@@ -69,6 +69,7 @@ def trials(task: Task, sandbox: Sandbox | None, config: ValidateConfig, seed: in
         quick, every = brisk(task, oracle.seconds), SLOW.get(task.verifier.name, 1)
         yield from _given("empty", task, nothings(task), sandbox)
         yield from _given("trivial", task, dict.fromkeys(guesses(task), "a guess"), sandbox)
+        yield from _given("trivial", quick, dict.fromkeys(borrowed(task), "a function of the prompt"), sandbox)
         yield from _given("wrong", quick, dict.fromkeys(task.wrong, "planted"), sandbox)
         yield from _right(task, sandbox, -(-config.right // every), seed)
         yield from _mutated(task, quick, sandbox, -(-config.mutations // every), seed)

@@ -3,6 +3,8 @@ public set paid every trial (marin 7784)."""
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +12,7 @@ from kgsynth.errors import VerifierError
 from kgsynth.mutate import inside, tagged
 from kgsynth.task import Task
 from kgsynth.verifiers.code.printed import printed_same
+from kgsynth.verifiers.code.source import tree_of
 from kgsynth.verifiers.code.values import decode, same
 
 GUESSES = {
@@ -23,11 +26,40 @@ GUESSES = {
     "literal": ("None", "True", "False", "0", "1", "[]", "{}", "()", "''", "-1"),
 }
 
+FENCED = re.compile(r"```[\w+-]*\n(.*?)```", re.DOTALL)
+MOST = 6  # code blocks of a prompt, and functions of a block
+
 
 def guesses(task: Task) -> Iterator[str]:
     """The commonest constant answers of the task's verifier, without those that are its answer by chance."""
     right = {_key(inside(task.reference)), *map(_key, _right(task.verifier.params))}
     yield from (tagged(text) for text in GUESSES.get(task.verifier.name, ()) if _key(text) not in right)
+
+
+def blocks(task: Task) -> list[str]:
+    """The code blocks of a prompt."""
+    return [block.strip("\n") for block in FENCED.findall(task.prompt)][:MOST]
+
+
+def functions(source: str) -> list[str]:
+    """The functions that a Python source defines."""
+    try:
+        return [node.name for node in tree_of(source).body if isinstance(node, ast.FunctionDef)]
+    except ValueError:
+        return []
+
+
+def borrowed(task: Task) -> Iterator[str]:
+    """Another Python function that the prompt shows, under the name that is asked for: a task of which that is paid asks for
+    nothing but to find it."""
+    params = task.verifier.params
+    if task.verifier.name not in ("function_tests", "properties") or params.get("language", "python") != "python":
+        return
+    name = str(params.get("name", params.get("function", "solution")))
+    for block in blocks(task):
+        for other in functions(block)[:MOST]:
+            if other != name:
+                yield tagged(f"\n{block}\n\n\ndef {name}(*args, **kwargs):\n    return {other}(*args, **kwargs)\n")
 
 
 def _right(params: Mapping[str, Any]) -> Iterator[str]:
