@@ -9,6 +9,7 @@ cut of the wanted numbers (material or a cap lets too few through), or by counti
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -185,7 +186,7 @@ def deviation(plan: Plan, made: Iterable[Cell]) -> dict[str, float]:
 
 
 def _apart(shares: Mapping[Any, float], counts: Mapping[Any, int], total: int) -> float:
-    return float(sum(abs(shares.get(k, 0) - counts.get(k, 0) / total) for k in {*shares, *counts}) / 2)
+    return math.fsum(abs(shares.get(k, 0) - counts.get(k, 0) / total) for k in {*shares, *counts}) / 2  # in any order
 
 
 def axis_rows(plan: Plan, made: Iterable[Cell]) -> list[dict[str, Any]]:
