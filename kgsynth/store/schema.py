@@ -126,16 +126,21 @@ def _create(db: sqlite3.Connection) -> None:
     db.execute("INSERT INTO state (one, graph) VALUES (1, ?)", (uuid.uuid4().hex,))
 
 
+# One statement, so that nobody creates the file between one look and the next.
+LOOK = """SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) AS tables
+FROM pragma_application_id, pragma_user_version"""
+
+
 def _found(db: sqlite3.Connection, path: str) -> int:
     """The format of a file, 0 for an empty one. Raises StoreError for another program's or a newer kgsynth's."""
-    owner, found = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    owner, found, tables = db.execute(LOOK).fetchone()
     if owner == APPLICATION_ID:
         if found > FORMAT:
             raise StoreError(
                 f"{path} has format {found}, this kgsynth reads up to {FORMAT}; use the kgsynth that wrote it, or a new path"
             )
         return found
-    if (owner, found) != (0, 0) or db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+    if owner or found or tables:
         raise StoreError(f"{path} is a database of another program; choose another path for the graph")
     return 0
 
