@@ -51,6 +51,8 @@ def read(text: str, *, log_base_10: bool = False) -> sympy.Expr:
         expression = ExactReader(config=CONFIG).parse(spelled)
     except (MemoryError, RecursionError):
         raise
+    except SystemError as error:  # how the interpreter sometimes says that there is no memory
+        raise MemoryError from error
     except Exception as error:  # the parser raises all kinds of things
         raise Rejection("unreadable") from error
     if not isinstance(expression, sympy.Expr):
