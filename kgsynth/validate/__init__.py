@@ -5,7 +5,8 @@
     unique   no task with this identity or this prompt passed before; one answer is right, and no planted one nearly is
     oracle   the reference answer scores 1, and so does it in another form
     empty    nothing, a blank answer and the prompt sent back score 0
-    trivial  what needs no solution scores 0: a constant, an argument handed back, a guess that fits every task
+    trivial  what needs no solution scores 0: a constant, an argument handed back, a guess that fits every task, another
+             function of the prompt under the name that is asked for
     wrong    every planted wrong answer and every mutant scores 0, and at least one was judged by its content
 
 The verifier that is tried here is the one that later pays the reward. Left out: whether the task is interesting,
