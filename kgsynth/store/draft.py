@@ -130,7 +130,6 @@ class Draft:
         self.kept: dict[str, str] = {}
         self.written = Written()
         self._before: dict[str, dict[Any, Any]] = {"concept": {}, "edge": {}, "merged": {}, "frontier": {}}
-        self._forgotten: set[Any] = set()  # keys of what `settle` took for unchanged
         self._vectors: dict[str, bytes | None] = {}  # of concepts that may go
 
     # reading
@@ -320,7 +319,6 @@ class Draft:
         for before, (now, out) in zip(self._before.values(), kinds, strict=True):
             for key in [key for key, old in before.items() if _is_same(old, now.get(key))]:
                 del before[key], out[key]
-                self._forgotten |= {key}
 
     @property
     def altered(self) -> bool:
@@ -348,16 +346,17 @@ class Draft:
     def operation(self, at: float) -> Row:
         """The log's row, with `before` as a mapping for the store to serialise."""
         concepts, pairs = self._before["concept"], self._before["edge"]
+        touched = [*concepts, *self._passing()]
         return {
             "n": self.op, "at": at, "kind": self.kind, "note": self.note, "undoes": self.undoes,
-            "concepts": [*concepts, *self._passing()], "edges": [f"{p} {c}" for p, c in pairs],
+            "concepts": touched, "edges": [f"{p} {c}" for p, c in pairs],
             "before": {
                 "concept": {i: row for i, row in concepts.items() if row},
                 "edge": {f"{p} {c}": row for (p, c), row in pairs.items() if row},
                 "embedding": self._lost_vectors(),
                 "merged": self._before["merged"],
                 "frontier": self._before["frontier"],
-                "gone": [i for i in (*concepts, *self._passing()) if self.nodes[i] is None],
+                "gone": [i for i in touched if self.nodes.get(i) is None],
                 "cut": [f"{p} {c}" for p, c in pairs if self.links[p, c] is None],
                 "queued": {i: membership(self.queue[i]) for i in self._before["frontier"]},
                 "version": self._old_versions(),
@@ -366,7 +365,7 @@ class Draft:
 
     def _passing(self) -> list[str]:
         """Concepts that were added and folded in this very operation: all that is left of them is what their ids mean now."""
-        return [i for i in self._before["merged"] if i in self._forgotten]
+        return [i for i, old in self._before["merged"].items() if not old and i not in self._before["concept"]]
 
     def _old_versions(self) -> dict[str, int]:
         """Of what an undo brought back: it bears the number of the operation that once wrote it, as if nothing had been."""

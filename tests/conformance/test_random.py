@@ -161,6 +161,16 @@ FOUND_ONCE: dict[str, list[Step]] = {
         ("undo", 2),
         ("undo", 1),
     ],
+    "the same, taken back and done again": [
+        Change(concepts=(NAMES[0], NAMES[6])),
+        Change(remove=(N6,)),
+        Change(concepts=(NAMES[6],), merges=((N0, N6),)),
+        ("undo", 2),
+        ("undo", 3),
+        ("undo", 1),
+        ("undo", 4),
+        ("undo", 1),
+    ],
 }
 
 
