@@ -46,6 +46,7 @@ WAYS_OUT = {
     "inner, by a second name": "import torch\nt = torch\ninner = t._dynamo\n",
     "inner, by a long way": "import torch.nn as nn\nfind = nn.modules.torch.hub\n",
     "inner, with all": "from torch import *\nfind = hub\n",
+    "inner, with all of a part": "import torch\nfrom torch.nn.functional import *\nos = importlib.import_module('os')\n",
     "traced": "import torch\nsympy = torch.fx.experimental.symbolic_shapes.sympy\n",
     "pattern": "import torch\nmatch torch:\n    case object(os=found):\n        pass\n",
 }

@@ -17,12 +17,12 @@ IMPORTS = {
     "__future__", "abc", "collections", "dataclasses", "enum", "functools", "itertools", "math", "operator", "torch", "triton",
     "typing", "typing_extensions", "numbers",
 }  # fmt: skip
-# Parts of torch that reach into the interpreter, files, other processes or the dispatcher.
+# Parts of torch that reach into the interpreter, files, other processes or the dispatcher; "*" brings modules in unnamed.
 INNER = {
     "library", "_C", "_ops", "_dynamo", "_inductor", "hub", "load", "save", "multiprocessing", "distributed", "package",
     "overrides", "profiler", "serialization", "storage", "futures", "classes", "cpp_extension", "from_file",
     "set_num_threads", "set_num_interop_threads", "set_flush_denormal", "set_default_dtype", "set_default_device",
-    "set_default_tensor_type", "tensorboard", "fx",
+    "set_default_tensor_type", "tensorboard", "fx", "*",
 }  # fmt: skip
 # Attributes without a use in a kernel: what knows a tensor by its memory, delays work, or makes clocks.
 ODD = {
@@ -89,7 +89,7 @@ def _forbidden(
             return _first("forbidden import", (a.name for a in aliases if not _may(a.name, allowed)))
         case ast.ImportFrom(module=module, names=aliases, level=level):
             names = (f"{module}.{alias.name}" for alias in aliases)
-            return _first("forbidden import", (n for n in names if level or n == "torch.*" or not _may(n, allowed)))
+            return _first("forbidden import", (n for n in names if level or not _may(n, allowed)))
         case ast.Attribute(attr=attr) | ast.Name(id=attr) if attr in LOWERED:
             return "precision downgrade", attr
         case ast.Attribute(ctx=ast.Store() | ast.Del()) if _root(node) in modules:
@@ -184,8 +184,8 @@ def _of_torch(nodes: list[ast.AST]) -> set[str]:
                 ours |= {alias.asname for alias in aliases if alias.asname and alias.name.split(".")[0] == "torch"}
             case ast.ImportFrom(module=str(module), names=aliases) if module.split(".")[0] == "torch":
                 ours |= {alias.asname or alias.name for alias in aliases}
-            case ast.Assign(value=ast.Name() | ast.Attribute() as value, targets=[ast.Name(id=name)]):
-                ours |= {name} if _root(value) in ours else set()
+            case ast.Assign(value=value, targets=[ast.Name(id=name)]) if _root(value) in ours:
+                ours.add(name)
     return ours
 
 
