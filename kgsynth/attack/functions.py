@@ -14,23 +14,10 @@ from collections.abc import Iterator
 
 from kgsynth.attack import attack, inside, tagged
 from kgsynth.task import Task
+from kgsynth.verifiers.code.asked import calls_python, name_of
 from kgsynth.verifiers.code.source import parse
 
 GUESS = "'a guess, nothing more'"
-
-
-def language_of(task: Task) -> str:
-    return str(task.verifier.params.get("language", "python"))
-
-
-def calls_python(task: Task) -> bool:
-    """Whether a Python function is asked for, that is called."""
-    return task.verifier.name in ("function_tests", "properties") and language_of(task) == "python"
-
-
-def name_of(task: Task) -> str:
-    """The function that the prompt asks for."""
-    return str(task.verifier.params.get("name", task.verifier.params.get("function", "solution")))
 
 
 def function(task: Task, body: str = f"return {GUESS}", before: str = "", after: str = "") -> str:

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator
 
 from kgsynth.attack import attack, tagged, untagged, verified_by
-from kgsynth.attack.functions import calls_python, name_of
 from kgsynth.attack.pictures import PICTURE, drawing, is_svg
 from kgsynth.task import Task
 from kgsynth.validate.trivial import blocks, borrowed, functions
 from kgsynth.verifiers.answer import MAX_LENGTH
+from kgsynth.verifiers.code.asked import calls_python, name_of
 from kgsynth.verifiers.code.source import parse
 
 WRITTEN = verified_by("function_tests", "properties", "programs", "world", "picture")

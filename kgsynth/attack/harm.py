@@ -9,8 +9,9 @@ import random
 from collections.abc import Iterator
 
 from kgsynth.attack import attack
-from kgsynth.attack.functions import GUESS, calls_python, function
+from kgsynth.attack.functions import GUESS, function
 from kgsynth.task import Task
+from kgsynth.verifiers.code.asked import calls_python
 
 
 @attack(

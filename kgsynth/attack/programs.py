@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from kgsynth.attack import attack, tagged
-from kgsynth.attack.functions import calls_python, language_of, name_of
 from kgsynth.task import Task
+from kgsynth.verifiers.code.asked import calls_python, language_of, name_of
 
 C_TYPES = {"int[]": "int *", "long[]": "long *", "double[]": "double *", "char*": "char *", "bool": "int"}
 C_HEAD = "#define _GNU_SOURCE\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\n#include <sys/socket.h>\n"

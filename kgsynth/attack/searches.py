@@ -7,8 +7,9 @@ import textwrap
 from collections.abc import Iterator
 
 from kgsynth.attack import attack, tagged
-from kgsynth.attack.functions import calls_python, function, name_of
+from kgsynth.attack.functions import function
 from kgsynth.task import Task
+from kgsynth.verifiers.code.asked import calls_python, name_of
 
 # Looks through dicts for a test with these arguments, and returns what it expects.
 SEARCH = """

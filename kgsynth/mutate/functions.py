@@ -15,6 +15,7 @@ from kgsynth.mutate.inputs import Given, fresh
 from kgsynth.sandbox import Sandbox
 from kgsynth.task import Task, VerifierSpec
 from kgsynth.verifiers import verify
+from kgsynth.verifiers.code.asked import language_of
 from kgsynth.verifiers.code.calls import Call, Outcome, run_calls
 from kgsynth.verifiers.code.source import read
 from kgsynth.verifiers.code.values import decode, same
@@ -23,10 +24,6 @@ from kgsynth.verifiers.function_tests import whole
 FRESH = 80  # inputs that a mutant is run on
 SECONDS = 10.0
 CASES = 200  # of a property
-
-
-def language_of(task: Task) -> str:
-    return str(task.verifier.params.get("language", "python"))
 
 
 def right_code(task: Task, rng: random.Random) -> Iterator[Named]:

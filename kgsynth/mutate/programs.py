@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 
 from kgsynth.mutate import Mutator, Named, Variant, inside, other_code, python_code, register, rng_of
-from kgsynth.mutate.functions import language_of, right_code
+from kgsynth.mutate.functions import right_code
 from kgsynth.sandbox import Sandbox
 from kgsynth.task import Task
+from kgsynth.verifiers.code.asked import language_of
 from kgsynth.verifiers.code.source import read
 from kgsynth.verifiers.programs import Program, Test, prepare
 

@@ -11,6 +11,7 @@ from typing import Any
 from kgsynth.errors import VerifierError
 from kgsynth.mutate import inside, tagged
 from kgsynth.task import Task
+from kgsynth.verifiers.code.asked import calls_python, name_of
 from kgsynth.verifiers.code.printed import printed_same
 from kgsynth.verifiers.code.source import tree_of
 from kgsynth.verifiers.code.values import decode, same
@@ -52,11 +53,8 @@ def functions(source: str) -> list[str]:
 def borrowed(task: Task) -> Iterator[str]:
     """Another Python function that the prompt shows, under the name that is asked for: a task of which that is paid asks for
     nothing but to find it."""
-    params = task.verifier.params
-    if task.verifier.name not in ("function_tests", "properties") or params.get("language", "python") != "python":
-        return
-    name = str(params.get("name", params.get("function", "solution")))
-    for block in blocks(task):
+    name = name_of(task)
+    for block in blocks(task) if calls_python(task) else ():
         for other in functions(block)[:MOST]:
             if other != name:
                 yield tagged(f"\n{block}\n\n\ndef {name}(*args, **kwargs):\n    return {other}(*args, **kwargs)\n")
