@@ -17,6 +17,7 @@ import itertools
 import json
 import sys
 import threading
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -100,7 +101,8 @@ class FakeOpenAI:
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        self.root = f"/{uuid.uuid4().hex}/v1"  # ports come again, and replies are kept by address
+        self.url = f"http://127.0.0.1:{self._server.server_port}{self.root}"
 
     def __enter__(self) -> FakeOpenAI:
         serve = {"poll_interval": 0.02}
@@ -137,7 +139,9 @@ def _handler(fake: FakeOpenAI) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             models = {"object": "list", "data": [{"id": "fake", "object": "model"}]}
-            self._send(Response(body=json.dumps(models).encode()) if self.path == "/v1/models" else refusal(404))
+            self._send(
+                Response(body=json.dumps(models).encode()) if self.path == f"{fake.root}/models" else refusal(404)
+            )
 
         def do_POST(self) -> None:
             length = int(self.headers["Content-Length"])
@@ -146,7 +150,7 @@ def _handler(fake: FakeOpenAI) -> type[BaseHTTPRequestHandler]:
                 self.close_connection = True
                 return
             body = json.loads(sent)
-            known = self.path == "/v1/chat/completions"
+            known = self.path == f"{fake.root}/chat/completions"
             headers = {name.lower(): value for name, value in self.headers.items()}
             self._send(fake.answer(body, headers) if known else refusal(404, f"no {self.path}"))
 
