@@ -150,7 +150,7 @@ class World(httpcore.AsyncNetworkBackend):
 
     server: WebServer
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    config: HttpConfig = HttpConfig(timeout_seconds=2.0, queue_seconds=2.0, interval_seconds=0.0, max_kb=64)
+    config: HttpConfig = HttpConfig(timeout_seconds=2.0, queue_seconds=4.0, interval_seconds=0.0, max_kb=64)
     archive: Archive | None = None
     connected: list[str] = field(default_factory=list)  # every address a connection was made to
     resolved: list[str] = field(default_factory=list)  # every name looked up
